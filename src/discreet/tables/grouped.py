@@ -177,9 +177,9 @@ class GroupedRelease(Release):
         """The table as a polars DataFrame."""
         return need("polars", None, "release.to_polars").from_arrow(self.table)
 
-    def plot(self, *, confidence: float = 0.95) -> Any:
-        """The numbers as a matplotlib figure, with error bars."""
-        return self.answer.plot(confidence=confidence)
+    def plot(self, *, confidence: float = 0.95, style: str = "light") -> Any:
+        """The numbers as a matplotlib figure, with error bars. `style` is "light" or "dark"."""
+        return self.answer.plot(confidence=confidence, style=style)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.table.__arrow_c_stream__(requested_schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import sys
 from html.parser import HTMLParser
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from matplotlib.colors import to_hex
 
 import discreet as dp
 from discreet import testing
 from discreet.errors import InvalidArgument
-from discreet.sql.running.plot import MOST_BARS
+from discreet.sql.running.plot import MOST_BARS, STYLES
 
 from ...refusing import refuses
 
@@ -53,6 +55,112 @@ def test_a_picture_has_a_bar_with_its_error_for_every_group(groups: int, asked: 
     assert "95%" in figure.get_suptitle()
     assert "99%" in answer.plot(confidence=0.99).get_suptitle()
     figure.draw_without_rendering()
+
+
+DAY = datetime.date(2025, 1, 1)
+DRAWN = {
+    "kind": ["a", "b", "(none)", None] * 150,
+    "side": ["left", "right"] * 300,
+    "day": [None if n == 7 else DAY + datetime.timedelta(days=n % 5) for n in range(600)],
+}
+
+
+@pytest.fixture
+def drawn() -> Any:
+    columns = {
+        "kind": {"choices": ["a", "b", "(none)"]},
+        "side": {"choices": ["left", "right"]},
+        "day": {"between": [DAY, DAY + datetime.timedelta(days=4)]},
+    }
+    table = {"source": pa.table({"pid": range(600), **DRAWN}), "rows_per_person": 1, "columns": columns}
+    words = {"ledger": {"path": ":memory:", "epsilon": 1000, "delta": 1e-6}, "unit": {"person": "pid"}}
+    return dp.connect(words | {"tables": {"visits": table}})
+
+
+def heights(panel: Any) -> list[list[float]]:
+    """The bars of a panel, series by series."""
+    return [[bar.get_height() for bar in bars] for bars in panel.containers if hasattr(bars, "patches")]
+
+
+def test_time_is_a_line_with_a_band(drawn: Any) -> None:
+    answer = drawn.sql("SELECT COUNT(*) AS n, day FROM visits GROUP BY day ORDER BY n DESC", epsilon=1)
+    [panel] = answer.plot().axes
+    [line] = panel.lines
+    ordered = sorted(answer, key=lambda row: row["day"])
+    assert list(line.get_xdata()) == [row["day"] for row in ordered]
+    assert list(line.get_ydata()) == [row["n"] for row in ordered]
+    [band] = panel.collections
+    edges = {round(y, 6) for y in band.get_paths()[0].vertices[:, 1]}
+    assert edges == {round(row["n"] + sign * row["n_error"], 6) for row in ordered for sign in (-1, 1)}
+    wider = answer.plot(confidence=0.99).axes[0].collections[0].get_paths()[0].vertices[:, 1]
+    assert np.ptp(wider) > np.ptp(band.get_paths()[0].vertices[:, 1])
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("day", "n")
+
+
+def test_a_second_key_makes_several_lines(drawn: Any) -> None:
+    answer = drawn.sql("SELECT day, side, COUNT(*) AS n FROM visits GROUP BY day, side", epsilon=1)
+    figure = answer.plot()
+    [panel] = figure.axes
+    assert [line.get_label() for line in panel.lines] == ["left", "right"]
+    for line in panel.lines:
+        own = [row["n"] for row in answer if row["side"] == line.get_label()]
+        assert list(line.get_ydata()) == own
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["left", "right"]
+    assert figure.legends[0].get_title().get_text() == "side"
+    figure.draw_without_rendering()
+
+
+def test_two_keys_are_grouped_bars(drawn: Any) -> None:
+    answer = drawn.sql("SELECT kind, side, COUNT(*) AS n FROM visits GROUP BY kind, side", epsilon=1)
+    figure = answer.plot()
+    [panel] = figure.axes
+    shown = {side: [row["n"] for row in answer if row["side"] == side] for side in ("left", "right")}
+    assert heights(panel) == list(shown.values())
+    assert [label.get_text() for label in panel.get_xticklabels()] == ["a", "b", "(none)"]
+    halves = [np.ptp(s[:, 1]) / 2 for lines in panel.collections for s in lines.get_segments()]
+    assert np.allclose(sorted(halves), sorted(row["n_error"] for row in answer))
+    figure.draw_without_rendering()
+
+
+def test_a_missing_value_and_one_that_looks_like_it_stay_apart(drawn: Any) -> None:
+    text = "SELECT CASE WHEN kind = 'a' THEN NULL ELSE '(none)' END AS k, side, COUNT(*) AS n FROM visits GROUP BY 1, 2"
+    answer = drawn.sql(text, epsilon=1)
+    assert sorted(height for bars in heights(answer.plot().axes[0]) for height in bars) == sorted(
+        row["n"] for row in answer
+    )
+
+
+def test_a_group_that_is_not_shown_leaves_a_gap(drawn: Any) -> None:
+    text = "SELECT kind, side, COUNT(*) AS n FROM visits GROUP BY 1, 2 HAVING NOT (kind = 'a' AND side = 'left')"
+    [panel] = drawn.sql(text, epsilon=1).plot().axes
+    assert [len(bars) for bars in heights(panel)] == [3, 2]
+    [first, second] = [bars for bars in panel.containers if hasattr(bars, "patches")]
+    right = [bar.get_x() + bar.get_width() / 2 for bar in first]
+    left = [bar.get_x() + bar.get_width() / 2 for bar in second]
+    assert [round(at) for at in (*right, *left)] == [0, 1, 2, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "asked_for", ["day", "day, side", "kind, side", "kind", "kind, side, day"], ids=lambda text: text.replace(", ", "-")
+)
+def test_a_dark_plot_is_dark_all_over(asked_for: str, drawn: Any) -> None:
+    answer = drawn.sql(f"SELECT {asked_for}, COUNT(*) AS n FROM visits GROUP BY {asked_for}", epsilon=1)
+    light, dark = (answer.plot(style=style) for style in ("light", "dark"))
+    look = STYLES["dark"]
+    for figure, paper in ((light, STYLES["light"].paper), (dark, look.paper)):
+        assert to_hex(figure.get_facecolor()) == paper
+        assert all(to_hex(panel.get_facecolor()) == paper for panel in figure.axes)
+    for panel in dark.axes:
+        ticks = [*panel.get_xticklabels(), *panel.get_yticklabels(), panel.xaxis.label, panel.yaxis.label]
+        assert {to_hex(text.get_color()) for text in ticks} == {look.ink}
+    dark.draw_without_rendering()
+
+
+def test_a_style_is_light_or_dark(drawn: Any) -> None:
+    answer = drawn.sql("SELECT side, COUNT(*) AS n FROM visits GROUP BY side", epsilon=1)
+    for style in ("dim", "", None, ["dark"]):
+        with refuses(InvalidArgument, "not-an-option"):
+            answer.plot(style=style)
 
 
 def test_what_is_no_picture(asked: Any) -> None:

@@ -119,9 +119,11 @@ class Answer(Released):
         """The rows of the table, each as a dict."""
         return iter(self.table.to_pylist())
 
-    def plot(self, *, confidence: float = CONFIDENCE) -> Any:
-        """The answer as a matplotlib figure: bars with error bars. Save it with `figure.savefig("answer.png")`."""
-        return plot_answer(self, confidence=confidence)
+    def plot(self, *, confidence: float = CONFIDENCE, style: str = "light") -> Any:
+        """The answer as a matplotlib figure: bars with error bars, or lines with bands over dates and times. `style` is
+        "light" or "dark". Save it with `figure.savefig("answer.png")`.
+        """
+        return plot_answer(self, confidence=confidence, style=style)
 
     def as_json(self) -> dict[str, Any]:
         """The answer as one JSON object."""

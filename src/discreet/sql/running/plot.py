@@ -1,61 +1,273 @@
-"""An answer as a plot: bars with error bars, and one panel for each noisy number."""
+"""An answer as a plot, with one panel for each noisy number: bars with error bars, or lines with bands over time."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.errors import InvalidArgument
-from discreet.extras import blank_figure
+from discreet.extras import blank_figure, need
 from discreet.releases import below_title
 
 if TYPE_CHECKING:
     from discreet.sql.running.answer import Answer
 
-BAR, INK = "#8db8dc", "#1c1c1c"
 MOST_BARS = 300
 """More groups than that are no picture."""
+MOST_POINTS = 10_000
+"""More points than that are no line."""
+MOST_SERIES = 8
+"""More values of a second key than that are told apart by their names only."""
+MOST_TICKS = 40
+"""More values of a first key than that are drawn below one another."""
 _LONGEST = 40
 """The largest number of characters of a label. Longer ones are shortened."""
 
 
-def plot_answer(answer: Answer, *, confidence: float) -> Any:
-    """The answer as a matplotlib figure: groups in the order of the answer, each with its interval.
+@dataclass(frozen=True)
+class Style:
+    """The colors of a plot. `series` can be told apart by people who are color-blind."""
 
-    A few groups with short names are drawn side by side. Many groups are drawn below one another, so that their names
-    can be read.
+    paper: str
+    ink: str
+    bar: str
+    pale: str
+    series: tuple[str, ...]
+
+
+STYLES = {
+    "light": Style(
+        paper="#ffffff",
+        ink="#1c1c1c",
+        bar="#8db8dc",
+        pale="#e6e8eb",
+        series=("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a7f00", "#555555"),
+    ),
+    "dark": Style(
+        paper="#16181c",
+        ink="#e4e6eb",
+        bar="#4f8fc4",
+        pale="#30343b",
+        series=("#56b4e9", "#e69f00", "#2fc796", "#e39ac4", "#f0e442", "#ef7d35", "#9db4ff", "#b9bcc4"),
+    ),
+}
+
+
+def plot_answer(answer: Answer, *, confidence: float, style: str = "light") -> Any:
+    """The answer as a matplotlib figure, each number with its interval.
+
+    Over dates or times, numbers are lines with bands: one line, or one for each value of a second key. Two keys are
+    grouped bars. Other groups are bars in the order of the answer. A few groups with short names are drawn side by
+    side. Many groups are drawn below one another, so that their names can be read.
     """
-    table = answer.with_errors(confidence)
-    keys = [name for name in answer.names if name not in answer.noisy]
-    panels = [name for name in answer.noisy if str(table.column(name).type) in ("int64", "double")]
+    if not isinstance(style, str) or style not in STYLES:
+        raise InvalidArgument(f"style must be {' or '.join(map(repr, STYLES))}.", code="not-an-option")
+    look = STYLES[style]
+    table, noisy = answer.with_errors(confidence), answer.noisy
+    kinds = {name: str(table.column(name).type) for name in answer.names if name not in noisy}
+    panels = [name for name in noisy if str(table.column(name).type) in ("int64", "double")]
     if not panels:
         raise InvalidArgument(
             "The answer has no numbers to draw. Ask for an aggregate, such as COUNT(*).", code="plot-no-numbers"
         )
-    if table.num_rows > MOST_BARS:
+    rows = table.select(list(kinds)).to_pylist() if table.num_rows <= MOST_POINTS else None
+    line = None if rows is None else _lines_of(rows, kinds)
+    if rows is None or (line is None and table.num_rows > MOST_BARS):
+        most = MOST_POINTS if rows is None else MOST_BARS
         raise InvalidArgument(
-            f"The answer has more than {MOST_BARS} groups. Draw fewer, with ORDER BY and LIMIT.", code="too-large"
+            f"The answer has more than {most:,} groups. Draw fewer, with ORDER BY and LIMIT.", code="too-large"
         )
-    labels = [_label(", ".join(_label_of(row[key]) for key in keys)) for row in table.to_pylist()]
+    columns = {name: _column(table, name) for name in panels}
+    bars = None if line is not None else _grouped(rows, kinds)
+    if line is not None:
+        figure = _draw_lines(line, columns, look)
+    elif bars is not None:
+        figure = _draw_grouped(bars, columns, look)
+    else:
+        figure = _draw_bars([[row[key] for key in kinds] for row in rows], list(kinds), columns, look)
+    title = f"Private answers with {100 * confidence:.6g}% intervals{below_title(answer)}"
+    figure.suptitle(title, fontsize=11, color=look.ink)
+    return figure
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A noisy column: its values and errors, in the unit of the axis, and the title of the axis."""
+
+    values: Any
+    errors: Any
+    title: str
+
+
+def _column(table: Any, name: str) -> _Column:
+    values, errors = (table.column(c).cast("float64").to_numpy() for c in (name, f"{name}_error"))
+    size, word = _scale(values)
+    known = np.isfinite(errors).any() or not len(values)
+    title = _escape(name if known else f"{name} (error not known)") + word
+    return _Column(values / size, errors / size, title)
+
+
+def _panel(axes: Any, look: Style) -> None:
+    """The look of a panel, after it is drawn."""
+    axes.set_facecolor(look.paper)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(look.ink)
+    axes.tick_params(colors=look.ink)
+    for label in (axes.xaxis.label, axes.yaxis.label):
+        label.set_color(look.ink)
+
+
+def _sheet(size: tuple[float, float], look: Style) -> Any:
+    figure = blank_figure("answer.plot", size=size)
+    figure.set_facecolor(look.paper)
+    return figure
+
+
+def _legend(figure: Any, axes: Any, title: str, look: Style) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    if len(labels) > 1 or title:
+        legend = figure.legend(
+            handles, labels, title=_escape(title), loc="outside right upper", frameon=False, labelcolor=look.ink
+        )
+        legend.get_title().set_color(look.ink)
+
+
+# --- lines over time ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Each line with its label: the rows of the answer that are on it, in the order of time."""
+
+    time: str
+    key: str
+    at: list[Any]
+    places: list[tuple[str, list[int]]]
+
+
+def _lines_of(rows: list[dict[str, Any]], kinds: Mapping[str, str]) -> _Lines | None:
+    """The lines of an answer over time. None if its groups are no points in time."""
+    times = [name for name, kind in kinds.items() if kind.startswith(("date", "timestamp"))]
+    others = [name for name in kinds if name not in times]
+    if len(times) != 1 or len(others) > 1 or any(row[times[0]] is None for row in rows):
+        return None
+    at, places = [row[times[0]] for row in rows], dict[Any, list[int]]()
+    for place, row in enumerate(rows):
+        places.setdefault(row[others[0]] if others else None, []).append(place)
+    if len(places) > MOST_SERIES or max(map(len, places.values()), default=0) < 2:
+        return None
+    shown = [
+        (_label(_label_of(value)) if others else "", sorted(own, key=lambda place: at[place]))
+        for value, own in places.items()
+    ]
+    return _Lines(times[0], others[0] if others else "", at, shown)
+
+
+def _draw_lines(line: _Lines, columns: dict[str, _Column], look: Style) -> Any:
+    dates = need("matplotlib.dates", "plot", "answer.plot")
+    figure = _sheet((8.4 if line.key else 7.6, 0.7 + 2.7 * len(columns)), look)
+    panels = figure.subplots(len(columns), 1, squeeze=False, sharex=True).flat
+    for axes, column in zip(panels, columns.values(), strict=True):
+        for color, (label, places) in zip(look.series, line.places, strict=False):
+            at = [line.at[place] for place in places]
+            values, errors = column.values[places], column.errors[places]
+            marker = {"marker": "o", "markersize": 3} if len(places) <= 60 else {}
+            axes.plot(at, values, color=color, linewidth=1.6, label=label or None, **marker)
+            axes.fill_between(at, values - errors, values + errors, color=color, alpha=0.22, linewidth=0)
+        axes.grid(color=look.pale)
+        axes.set_axisbelow(True)
+        axes.set_ylabel(column.title)
+        axes.yaxis.set_major_formatter(_number)
+        locator = dates.AutoDateLocator()
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+        axes.xaxis.get_offset_text().set_color(look.ink)
+        _panel(axes, look)
+    axes.set_xlabel(_escape(line.time))
+    if line.key:
+        _legend(figure, axes, line.key, look)
+    return figure
+
+
+# --- bars -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Grouped:
+    """The place of each pair of values in the answer: the first key is on the axis, the second has colors."""
+
+    first: str
+    second: str
+    labels: list[str]
+    series: list[tuple[str, dict[int, int]]]
+
+
+def _grouped(rows: list[dict[str, Any]], kinds: Mapping[str, str]) -> _Grouped | None:
+    """The bars of an answer with two keys. None if it has not two, or if they are too many for a picture."""
+    if len(kinds) != 2:
+        return None
+    first, second = kinds
+    ticks = {value: tick for tick, value in enumerate(dict.fromkeys(row[first] for row in rows))}
+    series: dict[Any, dict[int, int]] = {}
+    for place, row in enumerate(rows):
+        series.setdefault(row[second], {})[ticks[row[first]]] = place
+    if not 2 <= len(series) <= MOST_SERIES or not 2 <= len(ticks) <= MOST_TICKS:
+        return None
+    shown = [(_label(_label_of(value)), at) for value, at in series.items()]
+    return _Grouped(first, second, [_label(_label_of(value)) for value in ticks], shown)
+
+
+def _draw_grouped(bars: _Grouped, columns: dict[str, _Column], look: Style) -> Any:
+    widest = max(map(len, bars.labels))
+    inches = max(6.4, 2.4 + len(bars.labels) * max(0.24 * len(bars.series) + 0.3, 0.09 * min(widest, 12)))
+    figure = _sheet((min(inches, 16), 0.7 + 2.8 * len(columns)), look)
+    panels = figure.subplots(len(columns), 1, squeeze=False, sharex=True).flat
+    width = 0.8 / len(bars.series)
+    for axes, column in zip(panels, columns.values(), strict=True):
+        for number, (color, (label, at)) in enumerate(zip(look.series, bars.series, strict=False)):
+            where = np.array(list(at)) + (number - (len(bars.series) - 1) / 2) * width
+            places = list(at.values())
+            axes.bar(
+                where,
+                column.values[places],
+                width * 0.92,
+                yerr=column.errors[places],
+                label=label,
+                color=color,
+                ecolor=look.ink,
+                capsize=2,
+                error_kw={"elinewidth": 1},
+            )
+        turned = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if len(bars.labels) * widest > 90 else {}
+        axes.set_xticks(range(len(bars.labels)), bars.labels, **turned)
+        axes.axhline(0, color=look.ink, linewidth=0.8)
+        axes.yaxis.set_major_formatter(_number)
+        axes.set_ylabel(column.title)
+        _panel(axes, look)
+    axes.set_xlabel(_escape(bars.first))
+    _legend(figure, axes, bars.second, look)
+    return figure
+
+
+def _draw_bars(groups: list[list[Any]], keys: list[str], columns: dict[str, _Column], look: Style) -> Any:
+    labels = [_label(", ".join(map(_label_of, group))) for group in groups]
     widest = max(map(len, labels), default=0)
     lying = len(labels) * (widest + 2) > 90
     side_by_side = lying or not keys
-    rows, columns = (1, len(panels)) if side_by_side else (len(panels), 1)
-    figure = blank_figure("answer.plot", size=_size(len(labels), widest, len(panels), keys, lying=lying))
-    axes_of = figure.subplots(rows, columns, squeeze=False, sharex=not side_by_side, sharey=lying).flat
-    for axes, name in zip(axes_of, panels, strict=True):
-        values, errors = (table.column(c).cast("float64").to_numpy() for c in (name, f"{name}_error"))
-        size, word = _scale(values)
-        title = name if np.isfinite(errors).any() or not labels else f"{name} (error not known)"
-        _bars(axes, labels, values / size, errors / size, _escape(title) + word, lying=lying)
-        axes.spines[["top", "right"]].set_visible(False)
+    across = (1, len(columns)) if side_by_side else (len(columns), 1)
+    figure = _sheet(_size(len(labels), widest, len(columns), keys, lying=lying), look)
+    panels = figure.subplots(*across, squeeze=False, sharex=not side_by_side, sharey=lying).flat
+    for axes, column in zip(panels, columns.values(), strict=True):
+        _bars(axes, labels, column, look, lying=lying)
+        _panel(axes, look)
         if not labels:
-            axes.text(0.5, 0.6, "no group is shown", ha="center", transform=axes.transAxes)
+            axes.text(0.5, 0.6, "no group is shown", ha="center", transform=axes.transAxes, color=look.ink)
             axes.set_yticks([])
     if keys:
-        (figure.supylabel if lying else figure.supxlabel)(_escape(", ".join(keys)), fontsize=10)
-    figure.suptitle(f"Private answers with {100 * confidence:.6g}% intervals{below_title(answer)}", fontsize=11)
+        (figure.supylabel if lying else figure.supxlabel)(_escape(", ".join(keys)), fontsize=10, color=look.ink)
     return figure
 
 
@@ -66,24 +278,24 @@ def _size(groups: int, widest: int, panels: int, keys: list[str], *, lying: bool
     return (max(6.4, 1.5 + 0.7 * groups), 0.6 + 2.8 * panels) if keys else (3.4 * panels, 3.4)
 
 
-def _bars(axes: Any, labels: list[str], values: Any, errors: Any, title: str, *, lying: bool) -> None:
-    style = {"color": BAR, "ecolor": INK, "error_kw": {"elinewidth": 1.1}}
+def _bars(axes: Any, labels: list[str], column: _Column, look: Style, *, lying: bool) -> None:
+    style = {"color": look.bar, "ecolor": look.ink, "error_kw": {"elinewidth": 1.1}}
     places = np.arange(len(labels))
     if lying:
-        axes.barh(places, values, 0.7, xerr=errors, capsize=2, **style)
+        axes.barh(places, column.values, 0.7, xerr=column.errors, capsize=2, **style)
         axes.set_yticks(places, labels, fontsize=9)
         axes.set_ylim(len(labels) - 0.4, -0.6)  # the first group on top
-        axes.axvline(0, color=INK, linewidth=0.8)
+        axes.axvline(0, color=look.ink, linewidth=0.8)
         axes.xaxis.set_major_formatter(_number)
         axes.locator_params(axis="x", nbins=6)
-        axes.set_xlabel(title)
+        axes.set_xlabel(column.title)
     else:
-        axes.bar(places, values, 0.6, yerr=errors, capsize=4, **style)
+        axes.bar(places, column.values, 0.6, yerr=column.errors, capsize=4, **style)
         axes.set_xticks(places, labels)
         axes.set_xlim(-0.8, max(len(labels), 1) - 0.2)
-        axes.axhline(0, color=INK, linewidth=0.8)
+        axes.axhline(0, color=look.ink, linewidth=0.8)
         axes.yaxis.set_major_formatter(_number)
-        axes.set_ylabel(title)
+        axes.set_ylabel(column.title)
 
 
 def _scale(values: Any) -> tuple[float, str]:
