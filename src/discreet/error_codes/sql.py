@@ -8,7 +8,7 @@ from discreet.error_codes.row import Explained
 
 TEXT = {
     "sql-not-a-query": Explained(
-        "`CHECKPOINT`, an empty text, or something that is not text",
+        "`visits`, an empty text, or something that is not text",
         "A query is text that begins with SELECT or WITH.",
         "`SELECT COUNT(*) FROM visits`",
     ),
@@ -16,17 +16,19 @@ TEXT = {
         "`SELECT COUNT(* FROM visits`", "The text does not parse as SQL.", "`SELECT COUNT(*) FROM visits`"
     ),
     "sql-one-at-a-time": Explained(
-        "`SELECT COUNT(*) FROM a; SELECT COUNT(*) FROM b`",
+        "`SELECT COUNT(*) FROM visits; SELECT COUNT(*) FROM people`",
         "Each query is planned and paid for by itself.",
-        "two calls with one query each",
+        "`SELECT COUNT(*) FROM visits`, and the other query in a call of its own",
     ),
     "sql-not-select": Explained(
-        "`DROP TABLE visits`, `EXPLAIN …`, `COPY …`",
+        "`DROP TABLE visits`, `EXPLAIN SELECT COUNT(*) FROM visits`",
         "A query asks; it does not change or describe a database.",
-        "`SELECT …`; for a plan without a charge, `database.explain(…)`",
+        "`SELECT COUNT(*) FROM visits`; for a plan without a charge, `database.explain(…)`",
     ),
     "sql-parentheses": Explained(
-        "`(SELECT COUNT(*) FROM visits)`", "A whole query in parentheses is not supported.", "it without parentheses"
+        "`(SELECT COUNT(*) FROM visits)`",
+        "A whole query in parentheses is not supported.",
+        "`SELECT COUNT(*) FROM visits`",
     ),
     "sql-too-long": Explained(
         "a query of more than 100,000 characters",
@@ -54,43 +56,66 @@ TEXT = {
 
 NAMES = {
     "sql-unknown-table": Explained(
-        "`SELECT COUNT(*) FROM vistis`", "The policy declares no such table.", "one of the tables in the message"
+        "`SELECT COUNT(*) FROM vistis`",
+        "The policy declares no such table.",
+        "`SELECT COUNT(*) FROM visits`, or another table in the message",
     ),
     "sql-unknown-column": Explained(
-        "`SELECT AVG(agee) FROM people`", "The table has no such column.", "one of the columns in the message"
+        "`SELECT AVG(agee) FROM people`",
+        "The table has no such column.",
+        "`SELECT AVG(age) FROM people`, or another column in the message",
     ),
     "sql-ambiguous-column": Explained(
-        "`SELECT COUNT(city) FROM a JOIN b USING (id)`", "Both tables have a column `city`.", "`COUNT(a.city)`"
+        "`SELECT COUNT(city) FROM visits JOIN people USING (person_id)`",
+        "Both tables have a column `city`.",
+        "`SELECT COUNT(people.city) FROM visits JOIN people USING (person_id)`",
     ),
     "sql-same-name": Explained(
-        "`SELECT COUNT(*) AS n, SUM(x) AS n`, or one table twice without `AS`",
+        "`SELECT COUNT(*) AS n, SUM(cost) AS n FROM visits`, or one table twice without `AS`",
         "Two columns or tables of one name cannot be distinguished.",
-        "`SELECT COUNT(*) AS n, SUM(x) AS total`",
+        "`SELECT COUNT(*) AS n, SUM(cost) AS total FROM visits`",
     ),
     "sql-column-names": Explained(
-        "`FROM visits AS v (a, b)` where visits has three columns",
+        "`SELECT COUNT(*) FROM cities AS c (name, region) JOIN visits ON visits.city = c.name`, as cities "
+        "has four columns",
         "The list must name every column once.",
-        "`FROM visits AS v (a, b, c)`",
+        "`SELECT COUNT(*) FROM cities AS c (name, region, people, coastal) JOIN visits ON visits.city = c.name`",
     ),
     "sql-position": Explained(
-        "`SELECT city, COUNT(*) … GROUP BY 5`", "`SELECT` has no fifth column.", "`GROUP BY 1`, or `GROUP BY city`"
+        "`SELECT city, COUNT(*) FROM visits GROUP BY 5`",
+        "`SELECT` has no fifth column.",
+        "`SELECT city, COUNT(*) FROM visits GROUP BY 1`, or `GROUP BY city`",
     ),
     "sql-not-a-condition": Explained(
-        "`WHERE cost`", "`WHERE`, `HAVING`, `ON` and `FILTER` take what is true or false.", "`WHERE cost > 0`"
+        "`SELECT COUNT(*) FROM visits WHERE cost`",
+        "`WHERE`, `HAVING`, `ON` and `FILTER` take what is true or false.",
+        "`SELECT COUNT(*) FROM visits WHERE cost > 0`",
     ),
     "sql-not-a-number": Explained(
-        "`SUM(city)`", "Only numbers can be added or ordered into quantiles.", "`SUM(CAST(city AS DOUBLE))`"
+        "`SELECT SUM(city) FROM visits`",
+        "Only numbers can be added or ordered into quantiles.",
+        "`SELECT SUM(CAST(note AS DOUBLE)) FROM visits`",
     ),
     "sql-types": Explained(
-        "`WHERE city > 5`, `CASE … THEN 1 ELSE 'a' END`",
+        "`SELECT COUNT(*) FROM visits WHERE city > 5`",
         "The operation is not defined for these types.",
-        "`WHERE CAST(city AS INTEGER) > 5`",
+        "`SELECT COUNT(*) FROM visits WHERE CAST(city AS INTEGER) > 5`",
     ),
     "sql-arguments": Explained(
-        "`SUBSTRING(city)`", "The function takes more or fewer arguments.", "`SUBSTRING(city, 1, 3)`"
+        "`SELECT COUNT(*) FROM visits WHERE SUBSTRING(city) = 'Acr'`",
+        "The function takes more or fewer arguments.",
+        "`SELECT COUNT(*) FROM visits WHERE SUBSTRING(city, 1, 3) = 'Acr'`",
     ),
-    "sql-large-number": Explained("`WHERE cost > 1e999`", "No engine has such a number.", "`WHERE cost > 1e15`"),
-    "sql-date": Explained("`DATE 'tomorrow'`", "This is not a date in the years 1 to 9999.", "`DATE '2020-01-31'`"),
+    "sql-large-number": Explained(
+        "`SELECT COUNT(*) FROM visits WHERE cost > 1e999`",
+        "No engine has such a number.",
+        "`SELECT COUNT(*) FROM visits WHERE cost > 1e15`",
+    ),
+    "sql-date": Explained(
+        "`SELECT COUNT(*) FROM visits WHERE day > DATE 'tomorrow'`",
+        "This is not a date in the years 1 to 9999.",
+        "`SELECT COUNT(*) FROM visits WHERE day > DATE '2020-01-31'`",
+    ),
     "sql-key-type": Explained(
         "`GROUP BY` a list, a struct or another type that is not supported",
         "Groups are made by numbers, text, dates and conditions.",
@@ -102,17 +127,20 @@ NAMES = {
 
 PEOPLE = {
     "sql-not-aggregated": Explained(
-        "`SELECT * FROM visits`, `SELECT age, COUNT(*) FROM visits`",
+        "`SELECT * FROM visits`, `SELECT age, COUNT(*) FROM people`",
         "The answer would show values of individual people.",
-        "`SELECT AVG(age) FROM visits`, or `GROUP BY age`",
+        "`SELECT AVG(age) FROM people`, or `SELECT age, COUNT(*) FROM people GROUP BY age`",
     ),
     "sql-shows-people": Explained(
-        "`SELECT person_id, COUNT(*) …`", "The column identifies people.", "`SELECT COUNT(DISTINCT person_id) …`"
+        "`SELECT person_id, COUNT(*) FROM visits`",
+        "The column identifies people.",
+        "`SELECT COUNT(DISTINCT person_id) FROM visits`",
     ),
     "sql-no-bounds": Explained(
-        "`MEDIAN(cost * 2)` where no range of cost is declared; `SUM(x * x)` where x is between 0 and 1e12",
+        "`SELECT MEDIAN(CAST(note AS DOUBLE)) FROM visits`, as no range of note is declared",
         "A quantile is chosen from a public grid, and without a range there is none. A range above 1e15 is too large.",
-        "`between = [0, 1000]` in the policy, or `MEDIAN(LEAST(GREATEST(cost * 2, 0), 2000))`",
+        "`SELECT MEDIAN(LEAST(GREATEST(CAST(note AS DOUBLE), 0), 2000)) FROM visits`, or `between = [0, "
+        "1000]` in the policy",
     ),
     "too-few-people": Explained(
         "`SUM(cost)` of a few dozen people, at a small ε",
@@ -126,10 +154,14 @@ PEOPLE = {
         "`SUM(bytes / 1000000)`, or `between = [0, 1e14]` in the policy",
     ),
     "sql-narrow-bounds": Explained(
-        "`SUM(x * 1e-300)`", "The range of the value is too narrow for its grid.", "`SUM(x)`, divided outside"
+        "`SELECT SUM(cost * 1e-300) FROM visits`",
+        "The range of the value is too narrow for its grid.",
+        "`SELECT SUM(cost) FROM visits`, divided outside",
     ),
     "sql-public-only": Explained(
-        "`SELECT COUNT(*) FROM cities` where cities is public", "Public tables need no noise.", "reading them directly"
+        "`SELECT COUNT(*) FROM cities`, as cities is public",
+        "Public tables need no noise.",
+        "reading it directly; or with people, `SELECT COUNT(*) FROM visits JOIN cities USING (city)`",
     ),
 }
 
@@ -138,73 +170,88 @@ PEOPLE = {
 CLAUSES = {
     "sql-no-table": Explained("`SELECT 1`", "A query asks about the rows of a table.", "`SELECT COUNT(*) FROM visits`"),
     "sql-source": Explained(
-        "`FROM VALUES (1)`, `LATERAL`, `TABLESAMPLE`, a function in `FROM`",
+        "`SELECT COUNT(*) FROM (VALUES (1)) AS t`, `SELECT COUNT(*) FROM visits TABLESAMPLE 10%`",
         "The rows of such a source cannot be related to people.",
-        "a declared table, or a query in `FROM`",
+        "`SELECT COUNT(*) FROM (SELECT * FROM visits WHERE cost > 0) AS t`",
     ),
     "sql-clause": Explained(
-        "`QUALIFY`, `FOR UPDATE`, `USING SAMPLE`", "The clause is not supported.", "the query without it"
+        "`SELECT COUNT(*) FROM visits FOR UPDATE`", "The clause is not supported.", "`SELECT COUNT(*) FROM visits`"
     ),
     "sql-recursive": Explained(
-        "`WITH RECURSIVE`",
+        "`WITH RECURSIVE t AS (SELECT * FROM visits) SELECT COUNT(*) FROM t`",
         "How often one person's rows are used would have no limit.",
-        "each step as a query in `FROM`",
+        "`WITH t AS (SELECT * FROM visits) SELECT COUNT(*) FROM t`",
     ),
     "sql-subquery": Explained(
-        "`WHERE cost > (SELECT AVG(cost) FROM visits)`, `IN (SELECT …)`",
+        "`SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)`",
         "Which rows are kept would depend on the rows of all people.",
-        "the number itself from an earlier answer, a list of values, or a `JOIN`",
+        "`SELECT COUNT(*) FROM visits WHERE cost > 480`, with the number from an earlier answer; or a `JOIN`",
     ),
     "sql-union": Explained(
-        "`UNION`, `EXCEPT`, `INTERSECT`, or a union of two whole queries",
+        "`SELECT COUNT(*) FROM (SELECT city FROM visits UNION SELECT city FROM people) AS t`",
         "Removing equal rows mixes people. Only `UNION ALL` in `FROM` is supported.",
-        "`SELECT COUNT(*) FROM (SELECT city FROM a UNION ALL SELECT city FROM b) AS t`",
+        "`SELECT COUNT(*) FROM (SELECT person_id, city FROM visits UNION ALL SELECT person_id, city FROM people) AS t`",
     ),
     "sql-union-columns": Explained(
-        "`SELECT city … UNION ALL SELECT age …`",
+        "`SELECT COUNT(*) FROM (SELECT city FROM people UNION ALL SELECT age FROM people) AS t`",
         "Both sides need the same number of columns, of the same types.",
-        "a `CAST` on one side",
+        "`SELECT COUNT(*) FROM (SELECT city FROM people UNION ALL SELECT CAST(age AS VARCHAR) FROM people) AS t`",
     ),
     "sql-union-public": Explained(
-        "`UNION ALL` of a private and a public table", "Some rows would belong to nobody.", "the private table alone"
+        "`SELECT COUNT(*) FROM (SELECT city FROM visits UNION ALL SELECT city FROM cities) AS t`",
+        "Some rows would belong to nobody.",
+        "`SELECT COUNT(*) FROM (SELECT city FROM visits) AS t`",
     ),
     "sql-inner-clause": Explained(
-        "`FROM (SELECT * FROM visits ORDER BY cost LIMIT 3)`",
+        "`SELECT COUNT(*) FROM (SELECT * FROM visits ORDER BY cost LIMIT 3) AS t`",
         "Which rows are kept would depend on other people's rows.",
-        "the clause in the outermost query",
+        "`SELECT city, COUNT(*) AS n FROM visits GROUP BY city ORDER BY n LIMIT 3`",
     ),
     "sql-inner-group": Explained(
-        "`FROM (SELECT city, COUNT(*) AS n FROM visits GROUP BY city)`",
+        "`SELECT AVG(n) FROM (SELECT city, COUNT(*) AS n FROM visits GROUP BY city) AS t`",
         "Such a group mixes people. In `FROM`, only the person can be grouped by.",
-        "`GROUP BY person_id` there, or `GROUP BY city` in the outermost query",
+        "`SELECT city, COUNT(*) AS n FROM visits GROUP BY city`, or by person, `SELECT AVG(LEAST(n, 20)) "
+        "FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id) AS t`",
     ),
     "sql-inner-aggregate": Explained(
-        "`FROM (SELECT person_id, MEDIAN(cost) FROM visits GROUP BY person_id)`",
+        "`SELECT AVG(m) FROM (SELECT person_id, MEDIAN(cost) AS m FROM visits GROUP BY person_id) AS t`",
         "Of one person's rows, only the keys, COUNT, SUM, AVG, MIN and MAX are supported.",
-        "`AVG(cost)` there, and arithmetic in the query around it",
+        "`SELECT AVG(m) FROM (SELECT person_id, AVG(cost) AS m FROM visits GROUP BY person_id) AS t`",
     ),
     "sql-grouping": Explained(
-        "`GROUP BY ALL`, `ROLLUP`, `CUBE`", "Groups are listed by column.", "`GROUP BY city, age`"
+        "`SELECT city, COUNT(*) FROM visits GROUP BY ROLLUP (city)`",
+        "Groups are listed by column.",
+        "`SELECT city, COUNT(*) FROM visits GROUP BY city`",
     ),
-    "sql-order": Explained("`ORDER BY 1 + 1`", "Only columns of the answer have an order.", "`ORDER BY n`"),
-    "sql-limit": Explained("`LIMIT 1 + 1`, `LIMIT -1`", "`LIMIT` and `OFFSET` take a whole number.", "`LIMIT 2`"),
+    "sql-order": Explained(
+        "`SELECT city, COUNT(*) AS n FROM visits GROUP BY city ORDER BY 1 + 1`",
+        "Only columns of the answer have an order.",
+        "`SELECT city, COUNT(*) AS n FROM visits GROUP BY city ORDER BY n`",
+    ),
+    "sql-limit": Explained(
+        "`SELECT city, COUNT(*) FROM visits GROUP BY city LIMIT 1 + 1`",
+        "`LIMIT` and `OFFSET` take a whole number.",
+        "`SELECT city, COUNT(*) FROM visits GROUP BY city LIMIT 2`",
+    ),
 }
 
 # --- joins ------------------------------------------------------------------------------------------------
 
 JOINS = {
     "sql-join-kind": Explained(
-        "`RIGHT JOIN`, `FULL JOIN`, `CROSS JOIN`, `NATURAL JOIN`", "The kind is not supported.", "`JOIN` or `LEFT JOIN`"
+        "`SELECT COUNT(*) FROM visits CROSS JOIN cities`",
+        "The kind is not supported.",
+        "`SELECT COUNT(*) FROM visits JOIN cities USING (city)`, or `LEFT JOIN`",
     ),
     "sql-join-condition": Explained(
-        "`FROM a JOIN b ON a.x > b.x`",
+        "`SELECT COUNT(*) FROM visits JOIN cities ON visits.city > cities.city`",
         "A join needs a column of one side equal to a column of the other, of one type.",
-        "`FROM a JOIN b ON a.city = b.city`",
+        "`SELECT COUNT(*) FROM visits JOIN cities ON visits.city = cities.city`",
     ),
     "sql-join-person": Explained(
-        "`FROM visits a JOIN visits b ON a.city = b.city`",
+        "`SELECT COUNT(*) FROM visits a JOIN people b ON a.city = b.city`",
         "Each row of the result must belong to one person.",
-        "`… ON a.city = b.city AND a.person_id = b.person_id`",
+        "`SELECT COUNT(*) FROM visits a JOIN people b ON a.city = b.city AND a.person_id = b.person_id`",
     ),
     "sql-join-frequency": Explained(
         "a join of two private tables where single rows are protected",
@@ -212,9 +259,9 @@ JOINS = {
         '`frequency = 10` or `"auto"` for both columns in the policy',
     ),
     "sql-left-join": Explained(
-        "`FROM cities LEFT JOIN visits USING (city)`",
+        "`SELECT COUNT(*) FROM cities LEFT JOIN visits USING (city)`",
         "It would keep rows that belong to nobody, or change with rows of others.",
-        "`FROM visits LEFT JOIN cities USING (city)`, or `JOIN`",
+        "`SELECT COUNT(*) FROM visits LEFT JOIN cities USING (city)`, or `JOIN`",
     ),
 }
 
@@ -222,44 +269,62 @@ JOINS = {
 
 FUNCTIONS = {
     "sql-aggregate": Explained(
-        "`MODE(city)`, `STRING_AGG(city, ',')`",
+        "`SELECT STRING_AGG(city, ',') FROM visits`",
         "There is no private answer to this aggregate, or not in this form.",
-        "COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, MIN or MAX",
+        "`SELECT city, COUNT(*) FROM visits GROUP BY city`, or another of COUNT, SUM, AVG, VARIANCE, STDDEV, "
+        "MEDIAN, QUANTILE_CONT, MIN and MAX",
     ),
     "sql-misplaced-aggregate": Explained(
-        "`WHERE COUNT(*) > 5`, `GROUP BY COUNT(*)`",
+        "`SELECT city, COUNT(*) FROM visits WHERE COUNT(*) > 5 GROUP BY city`",
         "Aggregates stand in `SELECT`, `HAVING` and `ORDER BY` of the outermost query.",
-        "`HAVING COUNT(*) > 5`",
+        "`SELECT city, COUNT(*) FROM visits GROUP BY city HAVING COUNT(*) > 5`",
     ),
-    "sql-count": Explained("`COUNT(DISTINCT a, b)`", "`COUNT` takes `*` or one value.", "`COUNT(DISTINCT a)`"),
-    "sql-distinct": Explained("`SUM(DISTINCT x)`", "`DISTINCT` is supported in `COUNT` only.", "`COUNT(DISTINCT x)`"),
+    "sql-count": Explained(
+        "`SELECT COUNT(DISTINCT city, reason) FROM visits`",
+        "`COUNT` takes `*` or one value.",
+        "`SELECT COUNT(DISTINCT city) FROM visits`",
+    ),
+    "sql-distinct": Explained(
+        "`SELECT SUM(DISTINCT cost) FROM visits`",
+        "`DISTINCT` is supported in `COUNT` only.",
+        "`SELECT COUNT(DISTINCT cost) FROM visits`",
+    ),
     "sql-quantile": Explained(
-        "`QUANTILE_CONT(cost, 1.5)`", "A quantile is one literal between 0 and 1.", "`QUANTILE_CONT(cost, 0.9)`"
+        "`SELECT QUANTILE_CONT(cost, 1.5) FROM visits`",
+        "A quantile is one literal between 0 and 1.",
+        "`SELECT QUANTILE_CONT(cost, 0.9) FROM visits`",
     ),
     "sql-window": Explained(
-        "`RANK() OVER ()`, `LIST(COUNT(*)) OVER ()`, a window in `HAVING` or inside another",
+        "`SELECT city, COUNT(*) AS n, RANK() OVER () AS place FROM visits GROUP BY city`",
         "Only listed window functions run on the noisy numbers, some need an order, and `HAVING` comes before them.",
-        "`RANK() OVER (ORDER BY COUNT(*) DESC)`, `QUALIFY`",
+        "`SELECT city, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS place FROM visits GROUP BY city`",
     ),
     "sql-function": Explained(
-        "`md5(note)`, `random()`, `regexp_matches(…)`",
+        "`SELECT COUNT(*) FROM visits WHERE regexp_matches(note, '^re')`, `SELECT COUNT(*) FROM visits WHERE "
+        "random() < 0.5`",
         "Only listed functions see the data: they are exact, give the same result each time, and cannot fail.",
-        "`CASE`, comparisons, arithmetic, `LIKE 'A%'`",
+        "`SELECT COUNT(*) FROM visits WHERE note LIKE 're%'`",
     ),
     "sql-not-literal": Explained(
-        "`note LIKE city`, `ROUND(x, y)`", "The pattern or the number of digits must be a literal.", "`ROUND(x, 2)`"
+        "`SELECT COUNT(*) FROM visits WHERE note LIKE city`",
+        "The pattern or the number of digits must be a literal.",
+        "`SELECT COUNT(*) FROM visits WHERE note LIKE 'A%'`",
     ),
     "sql-interval": Explained(
-        "`day + INTERVAL 1 DAY`",
+        "`SELECT COUNT(*) FROM visits WHERE day + INTERVAL 1 DAY > DATE '2024-01-01'`",
         "An interval is supported only next to a literal date.",
-        "`day > DATE '2024-01-01' - INTERVAL 1 DAY`",
+        "`SELECT COUNT(*) FROM visits WHERE day > DATE '2024-01-01' - INTERVAL 1 DAY`",
     ),
     "sql-date-part": Explained(
-        "`EXTRACT(epoch FROM day)`, `DATE_DIFF('month', a, b)`",
+        "`SELECT COUNT(*) FROM visits WHERE EXTRACT(epoch FROM day) > 0`",
         "The part or unit of dates is not supported.",
-        "`EXTRACT(year FROM day)`, `DATE_DIFF('day', a, b)`",
+        "`SELECT COUNT(*) FROM visits WHERE EXTRACT(year FROM day) > 2023`",
     ),
-    "sql-cast": Explained("`CAST(x AS DECIMAL(9, 2))`", "The type is not supported.", "`CAST(x AS DOUBLE)`"),
+    "sql-cast": Explained(
+        "`SELECT SUM(CAST(cost AS DECIMAL(9, 2))) FROM visits`",
+        "The type is not supported.",
+        "`SELECT SUM(CAST(cost AS DOUBLE)) FROM visits`",
+    ),
 }
 
 # --- plans ------------------------------------------------------------------------------------------------

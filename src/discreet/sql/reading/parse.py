@@ -98,10 +98,34 @@ class Text:
         return number - 1
 
     def name(self, node: exp.Expression) -> str:
-        """The name of a part of the question, as it is written there."""
+        """The name of a function or an operator as it is typed: strftime, and not the parser's name for it."""
+        if isinstance(node, exp.Func) and "start" in node.meta:
+            return self.text[node.meta["start"] : node.meta["end"] + 1]
+        if operator := self._operator(node):
+            return operator
         start, _ = self.place(node) or (len(self.text), 0)
         first = [token.text for token in self.tokens if token.start >= start][:2]
-        return (first[0] if first[1:] == ["("] else node.key).upper()
+        if first and (first[1:] == ["("] or _plain(first[0]) == node.key):
+            return str(first[0])
+        return (isinstance(node, exp.Func) and self._caller(start)) or node.key.upper()
+
+    def _caller(self, start: int) -> str:
+        """The name before the parenthesis that encloses a position. Empty if there is none."""
+        before, closed = [token for token in self.tokens if token.start < start], 0
+        for name, token in zip(before[-2::-1], before[::-1], strict=False):
+            closed += {"R_PAREN": 1, "L_PAREN": -1}.get(token.token_type.name, 0)
+            if closed < 0:
+                return str(name.text) if name.token_type.name == "VAR" else ""
+        return ""
+
+    def _operator(self, node: exp.Expression) -> str:
+        """What is typed between the two sides of an operator. Empty if it is none."""
+        sides = [node.args.get("this"), node.args.get("expression")]
+        spans = [self.place(side) if isinstance(side, exp.Expression) else None for side in sides]
+        if not isinstance(node, exp.Binary) or spans[0] is None or spans[1] is None:
+            return ""
+        between = (t for t in self.tokens if spans[0][1] < t.start and t.end < spans[1][0] and t.text not in "()")
+        return " ".join(token.text for token in between)
 
     def _written(self, node: exp.Expression) -> tuple[int, int] | None:
         """The position of a part that has none of its own, found by its tokens."""

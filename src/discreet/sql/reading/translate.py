@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NoReturn
 from sqlglot import exp
 
 from discreet.sql.expressions import OPERATIONS, PARTS, UNITS, Call, Const, Expr, Field, Ref, call, fits
+from discreet.sql.reading.instead import instead_of
 from discreet.sql.reading.literals import MONTHS, SECONDS, fold_numbers, later, moment_of, read_date
 from discreet.sql.reading.parse import Text
 from discreet.sql.reading.public_values import constant_of
@@ -110,11 +111,11 @@ class Translator:
 
     def refuse(self, node: exp.Expression) -> NoReturn:
         """Raise an error that says that this is not supported, and what to write instead."""
-        name = node.name if isinstance(node, exp.Anonymous) else node.key
-        what, instead = f"{name.upper()} is not supported.", "Use CASE and arithmetic."
+        name = self.sql.name(node)
+        what, instead = f"{name} is not supported.", instead_of(name, node)
         code = "sql-function"
         if isinstance(node, exp.AggFunc):
-            what, instead = f"{name.upper()} is not supported here.", "Aggregate in the SELECT list only."
+            what, instead = f"{name} is not supported here.", "Aggregate in the SELECT list only."
             code = "sql-misplaced-aggregate"
         elif isinstance(node, exp.Subquery | exp.Query | exp.Exists):
             what, instead = "A query inside an expression is not supported.", "Write it in FROM, or as a JOIN."
