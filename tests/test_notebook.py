@@ -251,6 +251,11 @@ def test_a_variable_may_hold_the_database(shell: InteractiveShell, clinic: Clini
     assert shell.user_ns["clinic"].ledger.count == 1
 
 
+def test_a_cell_may_ask_for_tables(shell: InteractiveShell, policy: Path) -> None:
+    assert list(shell.run_cell_magic("discreet", str(policy), "SHOW TABLES")) == ["visits"]
+    assert shell.run_cell_magic("discreet", str(policy), "DESCRIBE visits\n").name == "visits"
+
+
 def test_a_changed_policy_is_read_again(shell: InteractiveShell, policy: Path) -> None:
     assert list(shell.run_line_magic("discreet", str(policy)).tables) == ["visits"]
     policy.write_text(POLICY.replace("tables.visits", "tables.stays"), "utf-8")

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, Protocol
 
 from discreet.datasets.connect import connect
 from discreet.datasets.database import Database
+from discreet.datasets.description import asks_for_tables, shown_tables
 from discreet.datasets.discovery import find_policy
 from discreet.errors import InvalidArgument
 
@@ -57,6 +58,8 @@ class Magic:
         database = self._database(policy, analyst)
         if cell is None:
             return database
+        if asks_for_tables(cell):
+            return shown_tables(cell, database.tables)
         for name in ("within", "weights"):
             asked[name] = dict(asked[name]) if asked[name] else None
         found = database.explain(cell, **_known(asked)) if explain else database.sql(cell, **_known(asked))

@@ -12,6 +12,9 @@ import pytest
 
 import discreet as dp
 from discreet.datasets import TableDescription, Tables
+from discreet.datasets.description import asks_for_tables, shown_tables
+
+from ..refusing import refuses
 
 CANARY = "canary-7c1e"
 DAY = datetime.date(2024, 1, 31)
@@ -113,3 +116,35 @@ def test_a_range_may_be_found() -> None:
     *lines, empty, budget = str(dp.connect(words).tables).splitlines()
     assert lines == ["t: protects one row", "  x  number  a range that is found"]
     assert (empty, budget) == ("", "budget: ε = 1 of ε = 1 remains")
+
+
+@pytest.mark.parametrize("text", ["SHOW TABLES", "show all tables;", " Describe ", "SHOW"])
+def test_show_tables_says_all(clinic: Any, text: str) -> None:
+    assert asks_for_tables(text)
+    assert shown_tables(text, clinic.tables) == clinic.tables
+
+
+@pytest.mark.parametrize(
+    "text", ["DESCRIBE visits", 'desc "VISITS";', "SHOW COLUMNS FROM visits", "describe table visits\n", "SHOW visits"]
+)
+def test_describe_says_one_table(clinic: Any, text: str) -> None:
+    assert asks_for_tables(text)
+    assert shown_tables(text, clinic.tables).name == "visits"
+
+
+@pytest.mark.parametrize("text", ["DESCRIBE SELECT 1", "SHOW TABLES; DROP TABLE visits", "SELECT 1", "", None, 5])
+def test_other_texts_are_no_question_about_tables(text: Any) -> None:
+    assert not asks_for_tables(text)
+
+
+def test_an_unknown_table_is_not_described(clinic: Any) -> None:
+    with refuses(dp.QueryError, "sql-unknown-table"):
+        shown_tables("DESCRIBE vistis", clinic.tables)
+
+
+def test_sql_says_where_the_tables_are_and_charges_nothing(clinic: Any) -> None:
+    with refuses(dp.NotAllowed, "sql-not-select") as refused:
+        clinic.sql("DESCRIBE visits", epsilon=0.1)
+    assert str(clinic.tables["visits"]) in str(refused.value)
+    assert CANARY not in str(refused.value)
+    assert clinic.ledger.count == 0

@@ -167,3 +167,13 @@ def test_tables_are_printed_for_people_and_programs(place: Path, capsys: pytest.
     [table] = json.loads(out)["tables"]
     assert table["columns"][2] == {"name": "cost", "type": "number", "between": [0, 10], "choices": None}
     assert (table["protects"], table["rows_per_person"]) == ("person('pid')", 1)
+
+
+def test_show_and_describe_need_no_epsilon(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(written(place / "clinic.toml", "visits"))
+    status, out, _ = said(capsys, "query", path, "SHOW TABLES")
+    assert (status, "ε = 10 of ε = 10 remains" in out) == (0, True)
+    status, out, _ = said(capsys, "query", path, "DESCRIBE visits")
+    assert (status, "  cost  number   0 to 10" in out) == (0, True)
+    status, _, err = said(capsys, "query", path, "DESCRIBE people")
+    assert (status, "[sql-unknown-table]" in err) == (2, True)

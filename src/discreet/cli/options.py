@@ -85,6 +85,8 @@ def _question_options(
     analyst: Analyst = None,
 ) -> dict[str, Any]:
     """The options of every command about a question."""
+    from discreet.datasets.description import asks_for_tables
+
     if question is None:
         policy, question = None, policy  # a single argument is the question
     if question is None or (policy is None and question.endswith(".toml")):
@@ -92,7 +94,7 @@ def _question_options(
             'Write a question in SQL, in quotes: "SELECT COUNT(*) FROM visits".', code="command-question"
         )
     options = {"policy": policy, "question": question, "confidence": confidence, "analyst": analyst}
-    return options | _cost(epsilon, delta, within, weight)
+    return options if asks_for_tables(question) else options | _cost(epsilon, delta, within, weight)
 
 
 def about_a_question(command: Callable[..., None]) -> Callable[..., None]:

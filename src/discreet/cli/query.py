@@ -67,6 +67,8 @@ def query(
       $ discreet query clinic.toml "SELECT COUNT(*) AS n FROM visits" \\
                                    --within n=50
 
+    `SHOW TABLES` and `DESCRIBE visits` say what may be asked, for free.
+
     What SQL is understood, and how people are protected: docs/sql.md
     """
     main(**asked, form=form, plot=plot, key=key)
@@ -87,12 +89,17 @@ def main(
     charged.
     """
     from discreet.datasets.connect import connect
+    from discreet.datasets.description import asks_for_tables, shown_tables
     from discreet.sql.running.explanation import lines
 
     sure = check_confidence(confidence)
     if plot is not None:
         check_picture(plot, "discreet query --plot")
     database, console = connect(policy, analyst=analyst), Console(stderr=True)
+    if asks_for_tables(question):
+        with closing(database):
+            print(shown_tables(question, database.tables))
+        return
     with closing(database.ledger), closing(database.engine), console.status("Answering …") as status:
         if console.is_terminal and isinstance(database.engine, DuckDB):
             database.engine.progress = lambda percent: status.update(f"Answering … {percent}%")

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Unpack
 
 from discreet.closing import Closed
-from discreet.datasets.description import Tables, describe_tables
+from discreet.datasets.description import Tables, asks_for_tables, describe_tables, shown_tables
 from discreet.engines.engine import Engine
-from discreet.errors import InvalidArgument
+from discreet.errors import InvalidArgument, NotAllowed
 from discreet.exact.rational import Number, exactly
 from discreet.ledger import Ledger
 from discreet.sql.plan import Plan
@@ -111,6 +111,12 @@ class Database(Closed):
 
     def plan(self, question: str, **options: Unpack[QuestionOptions]) -> Plan:
         """How a question would be answered, with the options of `sql`. Spends nothing and reads no private data."""
+        if asks_for_tables(question):
+            shown = shown_tables(question, self.tables)
+            raise NotAllowed(
+                f"What may be asked is public, and costs nothing. It is in the attribute tables.\n\n{shown}",
+                code="sql-not-select",
+            )
         return self.planner.plan(question, **options)
 
     def answer(self, plan: Plan, *, key: str | None = None) -> Answer:

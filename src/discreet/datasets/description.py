@@ -5,17 +5,24 @@ All of it is public. No row, and no place where rows are stored, is in it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from discreet import html
+from discreet.errors import QueryError
 from discreet.guarantees.unit import Unit
 from discreet.ledger import Ledger
 from discreet.sql.running.explanation import describe_unit
 from discreet.sql.running.notes import number_of
 from discreet.sql.schema import Column, Schema, Table, is_auto
 
+_TABLES = re.compile(r"\s*(?:show\s+(?:all\s+)?tables|show|describe)\s*;?\s*", re.IGNORECASE)
+_TABLE = re.compile(
+    r"\s*(?:describe|desc|show\s+columns\s+(?:from|in)|show)\s+(?:table\s+)?(?:\"([^\"]+)\"|(\w+))\s*;?\s*",
+    re.IGNORECASE,
+)
 _SHOWN = 5
 """So many choices of a column are printed."""
 
@@ -109,6 +116,23 @@ class Tables(Mapping[str, TableDescription]):
     def _repr_html_(self) -> str:
         left = html.note(f"budget: {self.remains}") if self.remains else ""
         return "".join(table._repr_html_() for table in self._tables.values()) + left
+
+
+def asks_for_tables(text: Any) -> bool:
+    """Whether a text asks what may be asked: SHOW TABLES, DESCRIBE visits. That is public, and costs nothing."""
+    return isinstance(text, str) and bool(_TABLES.fullmatch(text) or _TABLE.fullmatch(text))
+
+
+def shown_tables(text: str, tables: Tables) -> Tables | TableDescription:
+    """What such a text asks for."""
+    found = None if _TABLES.fullmatch(text) else _TABLE.fullmatch(text)
+    if found is None:
+        return tables
+    name = found[1] or found[2]
+    for table in tables.values():
+        if table.name.lower() == name.lower():
+            return table
+    raise QueryError(f"Unknown table {name}. Known: {', '.join(tables)}.", code="sql-unknown-table")
 
 
 def describe_tables(schema: Schema, ledger: Ledger) -> Tables:
