@@ -134,6 +134,30 @@ def test_the_whole_release_is_charged_once() -> None:
     assert float(first.guarantee.largest_loss) == pytest.approx(0.75)
 
 
+MEANINGS: list[Any] = [
+    lambda t: t.histogram("cost", edges=[0, 50, 101], epsilon=1),
+    lambda t: t.histogram("cost", edges=[0, 51, 101], epsilon=1),
+    lambda t: t.histogram("cost", edges=[0, 101], epsilon=1),
+    lambda t: t.histogram("cost", edges=[0, 50, 101], epsilon=1, where="urgent"),
+    lambda t: t.histogram("cost", edges=[0, 50, 101], epsilon=1, where="NOT urgent"),
+    lambda t: t.histogram("cost", edges=[0, 50, 101], epsilon=1, by=BY),
+    lambda t: t.histogram("cost", edges=[0, 50, 101], epsilon=1, by={"city": CITIES[:2]}),
+    lambda t: t.histogram("value", edges=[0, 50, 101], epsilon=1),
+    lambda t: t.count(epsilon=1),
+    lambda t: t.count(epsilon=1, by=BY),
+    lambda t: t.count(epsilon=1, by={"urgent": [False, True]}),
+    lambda t: t.sum("cost", between=(0, 101), epsilon=1, by=BY),
+    lambda t: t.sum("cost", between=(0, 102), epsilon=1, by=BY),
+    lambda t: t.mean("cost", between=(0, 101), epsilon=1, by={"city": CITIES[1:]}),
+]
+
+
+def test_two_meanings_never_share_an_answer() -> None:
+    table = open_table(version="1")
+    assert [asked(table).replayed for asked in MEANINGS] == [False] * len(MEANINGS)
+    assert [asked(table).replayed for asked in MEANINGS] == [True] * len(MEANINGS)
+
+
 # --- bins -----------------------------------------------------------------------------------------------------
 
 
