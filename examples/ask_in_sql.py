@@ -12,6 +12,7 @@ clinic = dp.connect(make_clinic(Path.cwd()))  # writes people.parquet, visits.pa
 
 question = """SELECT city, COUNT(*) AS visits, AVG(cost) AS cost
               FROM visits JOIN people USING (patient_id) WHERE age >= 18 GROUP BY city"""
+print(clinic.tables)
 print(clinic.explain(question, epsilon=0.5))
 print()
 answer = clinic.sql(question, epsilon=0.5)
