@@ -91,6 +91,7 @@ class Database(Closed):
 
     def _combined(self, question: str, options: QuestionOptions) -> CombinedPlan | None:
         """How a statement over several answers would be answered. None if it is one question."""
+        self._check_asks_rows(question)
         combination = combination_in(question, self.schema)
         if combination is None:
             return None
@@ -111,13 +112,17 @@ class Database(Closed):
 
     def plan(self, question: str, **options: Unpack[QuestionOptions]) -> Plan:
         """How a question would be answered, with the options of `sql`. Spends nothing and reads no private data."""
+        self._check_asks_rows(question)
+        return self.planner.plan(question, **options)
+
+    def _check_asks_rows(self, question: str) -> None:
+        """Answer SHOW TABLES and DESCRIBE in the error: what may be asked is public, and no answer with noise."""
         if asks_for_tables(question):
             shown = shown_tables(question, self.tables)
             raise NotAllowed(
                 f"What may be asked is public, and costs nothing. It is in the attribute tables.\n\n{shown}",
                 code="sql-not-select",
             )
-        return self.planner.plan(question, **options)
 
     def answer(self, plan: Plan, *, key: str | None = None) -> Answer:
         """Answer a planned question."""
