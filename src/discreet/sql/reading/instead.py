@@ -11,14 +11,11 @@ _TODAY = "DATE '2025-01-31'"
 _MONTH = "DATE_TRUNC('month', {x})"
 _STARTS, _CONTAINS = "{x} LIKE 'A%'", "{x} LIKE '%a%'"
 INSTEAD = {
-    "strftime": _MONTH,
     "date_format": _MONTH,
     "to_char": _MONTH,
     "time_bucket": _MONTH,
     "last_day": _MONTH,
-    "dayname": "EXTRACT(dow FROM {x})",
     "weekday": "EXTRACT(dow FROM {x})",
-    "monthname": "EXTRACT(month FROM {x})",
     "epoch": "DATE_DIFF('day', DATE '1970-01-01', {x})",
     "age": f"DATE_DIFF('day', {{x}}, {_TODAY})",
     "current_date": _TODAY,

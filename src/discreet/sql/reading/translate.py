@@ -274,7 +274,7 @@ class Translator:
             self.sql.refuse(node, what, "Write STRFTIME(day, '%Y-%m').", code="sql-not-literal")
         found = formatted(self._date(node, node.this), pattern.this)
         if found is None:
-            what = "This format of STRFTIME is not supported."
+            what = f"This format of {self.sql.name(node)} is not supported."
             self.sql.refuse(node, what, f"Use {', '.join(FORMATS)} and other text.", code="sql-date-part")
         return self._written_out(node, found)
 
