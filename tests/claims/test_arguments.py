@@ -189,6 +189,7 @@ def test_counts():
         lambda: SupportLimit(limits=(1, 1), penalty=1, rate=1),
         lambda: SupportLimit(limits=(0, 1), penalty=1, rate=1),
         lambda: SupportLimit(limits=(1, 2), penalty=-1, rate=1),
+        lambda: SupportLimit(limits=(1, 2), penalty=1, rate=1, step=-1),
         lambda: SupportLimit.for_guarantee(dp.Approx(epsilon=1, delta=0.1), limits=(1,), penalty=1, sensitivity=1),
         lambda: PersonLimits(limits=((1, 2),), searches=(None,)),
         lambda: PersonLimits(limits=((1,),), searches=(None,)),

@@ -475,7 +475,7 @@ EXAMPLES = [
     dp.mechanisms.UpwardSearch(enough=5, bar_scale=2, step_scale=4),
     WeightedKeys(first_stddev=9, first_threshold=40, stddev=3, threshold=15.5, keys_per_person=7),
     PersonLimits(limits=LIMITS[:2], searches=(dp.mechanisms.UpwardSearch(enough=5, bar_scale=2, step_scale=4), None)),
-    SupportLimit(limits=(1, 2, 5), penalty=2.5, rate=0.25),
+    SupportLimit(limits=(1, 2, 5), penalty=2.5, rate=0.25, step=1.5),
     JointNoise(noise=dp.Gaussian(stddev=3)),
     dp.RandomizedResponse(choices=["a", "b"], lie=0.25),
     dp.Each(mechanisms=(dp.Laplace(scale=3), dp.RandomizedResponse(choices=CHOICES, lie=0.1)), spaces=SPACES),

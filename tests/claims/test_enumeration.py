@@ -701,7 +701,7 @@ def test_mutant_only_one_search_of_limits_is_charged(monkeypatch):
     killed(check_limits)
 
 
-SUPPORTED = SupportLimit(limits=(1, 2, 4), penalty=Fraction(1, 2), rate=Fraction(1, 2))
+SUPPORTED = SupportLimit(limits=(1, 2, 4), penalty=Fraction(1, 2), rate=Fraction(1, 2), step=Fraction(1, 4))
 
 
 def check_support():

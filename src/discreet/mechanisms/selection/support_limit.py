@@ -28,11 +28,13 @@ class SupportLimit:
     The value is, for each limit k, how many different values there are if everybody supports at most k. The result is
     the limit with the highest count less `penalty`·k, by permute-and-flip with this `rate`. Counts with different
     limits move by different amounts, so limit k competes with the score min over all j of (c_k − c_j)/max(k, j), where
-    c is the count less its penalty.
+    c is the count less its penalty. Each further limit scores lower by `step`: otherwise all large limits, which are
+    many, would compete alike.
 
     Promise: one person more adds between 0 and k to the count with limit k, if people choose what they support without
     looking at others. So a difference moves by at most max(k, j), and every score by at most 1: ε = 2·rate. A replaced
     person may add to one count and take from another: a difference moves by at most k + j, and ε = 4·rate.
+    The steps are public, and change nothing.
     Error: the chosen count less its penalty is at most amount·max(k, j) below that of every limit j.
     Source: the generalized exponential mechanism (Raskhodnikova-Smith 2016), for distinct counts Knop-Steinke 2023.
     """
@@ -40,14 +42,15 @@ class SupportLimit:
     limits: tuple[int, ...]
     penalty: Number
     rate: Number
+    step: Number = 0
 
     def __post_init__(self) -> None:
         for limit in self.limits:
             check_count(limit, "limits")
         if not self.limits or list(self.limits) != sorted(set(self.limits)):
             raise InvalidArgument("limits must grow, and there must be at least one.", code="ends-out-of-order")
-        if exactly(self.penalty) < 0:
-            raise InvalidArgument("penalty must be 0 or more.", code="out-of-range")
+        if exactly(self.penalty) < 0 or exactly(self.step) < 0:
+            raise InvalidArgument("penalty and step must be 0 or more.", code="out-of-range")
         check_positive(self.rate, "rate")
 
     def guarantee(self, sensitivity: SensitivityLike) -> Guarantee:
@@ -71,7 +74,8 @@ class SupportLimit:
 
     def error(self, confidence: float) -> Accuracy:
         sure = check_confidence(confidence)
-        return Accuracy(amount=math.log(len(self.limits) / (1 - sure)) / float(self.rate), confidence=sure, of="score")
+        lost = math.log(len(self.limits) / (1 - sure)) / float(self.rate)
+        return Accuracy(amount=lost + float(self.step) * (len(self.limits) - 1), confidence=sure, of="score")
 
     def check(self, value: Data) -> None:
         """Refuse what is not one count for each limit. Only shape and type decide."""
@@ -82,10 +86,11 @@ class SupportLimit:
     def scores(self, value: Data) -> list[Fraction]:
         """The score of every limit, exactly."""
         self.check(value)
-        penalty = exactly(self.penalty)
+        penalty, step = exactly(self.penalty), exactly(self.step)
         net = [int(count) - penalty * limit for count, limit in zip(as_numbers(value), self.limits, strict=True)]
         pairs = list(zip(net, self.limits, strict=True))
-        return [min((own - other) / max(limit, its) for other, its in pairs) for own, limit in pairs]
+        scores = [min((own - other) / max(limit, its) for other, its in pairs) for own, limit in pairs]
+        return [score - place * step for place, score in enumerate(scores)]
 
     def _draw(self, value: Any) -> int:
         scores = np.array([*self.scores(value), None], dtype=object)[:-1]

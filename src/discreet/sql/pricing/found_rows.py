@@ -31,6 +31,9 @@ from discreet.sql.reading.domains import domain_of
 from discreet.sql.running.compile import Statement
 from discreet.sql.running.support import Support
 
+UNLIKELY, HALF = Fraction(3), Fraction(7, 10)
+"""About ln 20 and ln 2: of limits that gain nothing, a coin of a large one comes up once in 20 times, and half as often
+for each further limit."""
 MOST_VALUES = 2**20
 """Nobody supports more values: with more, noise would be larger than any count that it hides."""
 PEOPLE = 100
@@ -88,9 +91,10 @@ def support_bound(
     moved = Sensitivity(len(counted), "Linf", unit, monotone=unit.neighbors == "add_or_remove")
     goal = Pure(epsilon=epsilon)
     sharp = SupportLimit.for_guarantee(goal, limits=limits, penalty=0, sensitivity=moved)
-    # what noise adds to the errors of all groups, and how far a limit that is not the best may be chosen
-    noise = groups * len(counted) ** 2 / exactly(left)
-    search = replace(sharp, penalty=tidy(significant(noise + exactly(float(sharp.error(0.9))), up=True)))
+    # what noise adds to the errors of all groups, and so much that far limits which gain nothing are hardly ever chosen
+    noise, once = groups * len(counted) ** 2 / exactly(left), 1 / exactly(sharp.rate)
+    penalty, step = (tidy(significant(number, up=True)) for number in (noise + UNLIKELY * once, HALF * once))
+    search = replace(sharp, penalty=penalty, step=step)
 
     def read(engine: Engine) -> Any:
         found = np.zeros(len(limits), dtype=np.int64)
