@@ -28,6 +28,13 @@ quarters = (
 )
 print(clinic.sql(f"{quarters} WHERE year(day) = 2025 GROUP BY quarter, city", epsilon=0.5))
 print()
+first_visits = """SELECT diagnosis, COUNT(*) AS people
+                  FROM (SELECT diagnosis FROM visits
+                        WHERE patient_id IN (SELECT patient_id FROM people WHERE age >= 65)
+                        QUALIFY ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY day) = 1) AS first_visits
+                  GROUP BY ALL ORDER BY people DESC"""
+print(clinic.sql(first_visits, epsilon=0.5))  # what depends on one person's rows only needs no more noise
+print()
 try:
     clinic.sql("SELECT patient_id, cost FROM visits WHERE cost > 1000", epsilon=0.1)
 except dp.NotAllowed as refused:

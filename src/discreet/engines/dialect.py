@@ -77,6 +77,9 @@ class Dialect(Protocol):
     def of_person(self, aggregate: str, value: str, kind: str, of: str) -> str:
         """An aggregate, of type `kind`, of one person's values, of type `of`. NULL if it does not fit its type."""
 
+    def sum_over(self, value: str, window: str) -> str:
+        """The exact sum of integers of 64 bits over a window. NULL if it does not fit 64 bits."""
+
     def among(self, rows: str, others: str) -> str:
         """FROM: the rows of people who are in `others`, each row once."""
 

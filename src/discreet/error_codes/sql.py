@@ -184,8 +184,9 @@ CLAUSES = {
     ),
     "sql-subquery": Explained(
         "`SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)`",
-        "Which rows are kept would depend on the rows of all people.",
-        "`SELECT COUNT(*) FROM visits WHERE cost > 480`, with the number from an earlier answer; or a `JOIN`",
+        "Which rows are kept would depend on the rows of other people.",
+        "`SELECT COUNT(*) FROM visits WHERE cost > 480`, with the number from an earlier answer; or about one person, "
+        "`SELECT COUNT(*) FROM visits WHERE person_id IN (SELECT person_id FROM people WHERE active)`",
     ),
     "sql-union": Explained(
         "`SELECT COUNT(*) FROM (SELECT city FROM visits UNION SELECT city FROM people) AS t`",
@@ -215,7 +216,7 @@ CLAUSES = {
     ),
     "sql-inner-aggregate": Explained(
         "`SELECT AVG(m) FROM (SELECT person_id, MEDIAN(cost) AS m FROM visits GROUP BY person_id) AS t`",
-        "Of one person's rows, only the keys, COUNT, SUM, AVG, MIN and MAX are supported.",
+        "Of one person's rows, only the keys, COUNT, COUNT_IF, SUM, AVG, MIN and MAX are supported.",
         "`SELECT AVG(m) FROM (SELECT person_id, AVG(cost) AS m FROM visits GROUP BY person_id) AS t`",
     ),
     "sql-grouping": Explained(
@@ -241,7 +242,7 @@ JOINS = {
     "sql-join-kind": Explained(
         "`SELECT COUNT(*) FROM visits CROSS JOIN cities`",
         "The kind is not supported.",
-        "`SELECT COUNT(*) FROM visits JOIN cities USING (city)`, or `LEFT JOIN`",
+        "`SELECT COUNT(*) FROM visits JOIN cities USING (city)`, or `LEFT JOIN`, `RIGHT JOIN`, `FULL JOIN`",
     ),
     "sql-join-condition": Explained(
         "`SELECT COUNT(*) FROM visits JOIN cities ON visits.city > cities.city`",
@@ -295,9 +296,13 @@ FUNCTIONS = {
         "`SELECT QUANTILE_CONT(cost, 0.9) FROM visits`",
     ),
     "sql-window": Explained(
-        "`SELECT city, COUNT(*) AS n, RANK() OVER () AS place FROM visits GROUP BY city`",
-        "Only listed window functions run on the noisy numbers, some need an order, and `HAVING` comes before them.",
-        "`SELECT city, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS place FROM visits GROUP BY city`",
+        "`SELECT city, COUNT(*) AS n, RANK() OVER () AS place FROM visits GROUP BY city`, `SELECT COUNT(*) FROM "
+        "(SELECT ROW_NUMBER() OVER (ORDER BY cost) AS k FROM visits) AS t WHERE k = 1`",
+        "On the noisy numbers, only listed window functions run, some need an order, and `HAVING` comes before them. "
+        "In `FROM`, a window is of one person's rows: others would change with them.",
+        "`SELECT city, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS place FROM visits GROUP BY city`, "
+        "`SELECT COUNT(*) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY day) AS k FROM visits) AS t "
+        "WHERE k = 1`",
     ),
     "sql-function": Explained(
         "`SELECT COUNT(*) FROM visits WHERE regexp_matches(note, '^re')`, `SELECT COUNT(*) FROM visits WHERE "

@@ -11,7 +11,8 @@ from discreet.sql.pricing.relation import Relation
 
 OPEN = 2**62
 """The farthest that a value without a declared range may lie from 0, in steps. It only keeps integers small."""
-AggregateKind = Literal["count", "sum", "mean", "variance", "stddev", "quantile"]
+PairKind = Literal["covariance", "correlation", "slope", "intercept", "r2"]
+AggregateKind = Literal["count", "sum", "mean", "variance", "stddev", "quantile"] | PairKind
 MeasureKind = Literal["count", "sum", "people", "distinct", "quantile"]
 
 

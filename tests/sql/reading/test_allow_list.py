@@ -1,5 +1,5 @@
-"""The two tables of what a question may hold, `ALLOWED` and `AGGREGATES`, are the allow-list: all of it works, and
-nothing else does.
+"""The tables of what a question may hold are the allow-list: all of it works, and nothing else does. `ALLOWED` and
+`AGGREGATES` are those of every question, and `OF_PERSON`, `WINDOWS` and `QUERIES` those of one person's rows.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ from sqlglot import exp
 
 import discreet as dp
 from discreet.sql.reading.aggregates import AGGREGATES, Aggregates
+from discreet.sql.reading.grouped import OF_PERSON
 from discreet.sql.reading.parse import Text, parse_query
+from discreet.sql.reading.select import read_question
+from discreet.sql.reading.subqueries import QUERIES
 from discreet.sql.reading.translate import ALLOWED, Translator
+from discreet.sql.reading.windows import WINDOWS
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "sql"
 
@@ -47,7 +51,7 @@ def refused_as_aggregate(kind: type[exp.Expression]) -> bool:
 
 
 def test_every_allowed_class_is_in_the_corpus():
-    assert {*ALLOWED, *AGGREGATES} - nodes_of_the_corpus() == set()
+    assert {*ALLOWED, *AGGREGATES, *OF_PERSON, *WINDOWS, *QUERIES} - nodes_of_the_corpus() == set()
 
 
 def test_every_other_class_is_refused():
@@ -65,3 +69,17 @@ def test_a_class_that_leaves_the_tables_is_refused(monkeypatch):
     assert refused_by_translation(exp.Lower)
     assert refused_by_translation(exp.Like)
     assert refused_as_aggregate(exp.ApproxQuantile)
+
+
+def test_what_leaves_the_tables_of_one_person_is_refused(clinic, monkeypatch):
+    asked = {
+        exp.Max: (OF_PERSON, "SELECT COUNT(*) AS n FROM (SELECT person_id, MAX(cost) AS m FROM visits GROUP BY 1) t"),
+        exp.Lag: (WINDOWS, "SELECT COUNT(*) AS n FROM (SELECT LAG(cost) OVER (PARTITION BY person_id ORDER BY day) "
+                           "AS m FROM visits) t"),
+        exp.In: (QUERIES, "SELECT COUNT(*) AS n FROM visits WHERE person_id IN (SELECT person_id FROM people)"),
+    }  # fmt: skip
+    for kind, (table, text) in asked.items():
+        read_question(text, clinic.database.schema)
+        monkeypatch.delitem(table, kind)
+        with pytest.raises(dp.NotAllowed):
+            read_question(text, clinic.database.schema)

@@ -314,6 +314,11 @@ def of_person(aggregate: str, value: str, kind: str, of: str = "number") -> str:
     return f"TRY_CAST(round({found}) AS BIGINT)" if kind in ("integer", "boolean") else found
 
 
+def sum_over(value: str, window: str) -> str:
+    """The exact sum of integers over a window. NULL if it does not fit 64 bits."""
+    return f"TRY_CAST(sum(TRY_CAST({value} AS BIGINT)) OVER ({window}) AS BIGINT)"
+
+
 def canonical(value: str, kind: str) -> str:
     """A value in canonical form: zero has no sign, and there is one NaN."""
     if kind != "number":

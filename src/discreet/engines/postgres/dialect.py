@@ -174,6 +174,12 @@ def of_person(aggregate: str, value: str, kind: str, of: str) -> str:
     return f"coalesce({odd}, {plain})"
 
 
+def sum_over(value: str, window: str) -> str:
+    """The exact sum of integers over a window. NULL if it does not fit 64 bits."""
+    found = f"sum({value}) OVER ({window})"
+    return f"CASE WHEN {found} {WHOLE} THEN ({found})::int8 END"
+
+
 def canonical(value: str, kind: str) -> str:
     """A value in canonical form: zero has no sign, there is one NaN, and text is its bytes."""
     match kind:

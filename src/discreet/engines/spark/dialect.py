@@ -143,6 +143,11 @@ def of_person(aggregate: str, value: str, kind: str, of: str) -> str:
     return f"({found}) / nullif(count({value}), 0L)" if aggregate == "avg" else found
 
 
+def sum_over(value: str, window: str) -> str:
+    """The exact sum of integers over a window. NULL if it does not fit 64 bits."""
+    return f"TRY_CAST(sum(CAST({value} AS DECIMAL(28, 0))) OVER ({window}) AS BIGINT)"
+
+
 def canonical(value: str, kind: str) -> str:
     """A value in canonical form: zero has no sign, and there is one NaN."""
     if kind != "number":

@@ -22,7 +22,7 @@ from discreet.sql.pricing.relation import (
     Scan,
     most_with,
     parts_of,
-    rows_joined,
+    rows_compared,
     rows_of_person,
 )
 from discreet.sql.question import Bounds, Question
@@ -43,7 +43,7 @@ def bounds_of(question: Question, groups: int, frequency: Frequency, asked: Mapp
                 "Single rows are protected, so bounds= has no meaning here. Remove it.", code="rows-protected"
             )
         return _repeated(question, frequency)
-    if (joined := rows_joined(relation)) > MOST_JOINED:
+    if (joined := rows_compared(relation)) > MOST_JOINED:
         raise NotAllowed(
             f"One person could have {joined:,} joined rows, and at most {MOST_JOINED:,} are supported. Join fewer of a "
             "person's tables, or group each by the person first.",

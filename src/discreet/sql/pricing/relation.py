@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from discreet.errors import QueryError
-from discreet.sql.expressions import Expr, Field, Origin, Ref
+from discreet.sql.expressions import Call, Const, Expr, Field, Origin, Ref, conjuncts
 from discreet.sql.schema import AUTO, Column, Schema, Table, Type
 
 Pairs = tuple[tuple[Field, Field], ...]
@@ -38,7 +38,7 @@ class Relation:
         return all(source.public for source in self.sources)
 
     def tables(self, *, owners: bool = False) -> Iterator[Table]:
-        """The tables that it reads. With `owners`, also those that only say who owns a row."""
+        """The tables that it reads. With `owners`, also those that only say who owns a row, or whether it is kept."""
         for source in self.sources:
             yield from source.tables(owners=owners)
 
@@ -117,6 +117,69 @@ class Where(_OfOne):
 
 
 @dataclass(frozen=True)
+class Test:
+    """Whether some row of `rows` meets a row, so that `condition` holds for both. `field` is true if one does.
+
+    The rows are public, or the condition sets their person equal to that of the row.
+    """
+
+    field: Field
+    rows: Relation
+    condition: Expr
+
+
+@dataclass(frozen=True)
+class _Testing(_OfOne):
+    """A relation whose rows are tested: IN and EXISTS with a query.
+
+    What a test says of a row of a person depends on the rows of this person and on public rows only.
+    """
+
+    tests: tuple[Test, ...]
+
+    @property
+    def person(self) -> Field | None:  # type: ignore[override]
+        return self.source.person
+
+    def tables(self, *, owners: bool = False) -> Iterator[Table]:
+        yield from self.source.tables(owners=owners)
+        for test in self.tests if owners else ():
+            yield from test.rows.tables(owners=True)
+
+
+@dataclass(frozen=True)
+class Tested(_Testing):
+    """The rows for which a condition holds that depends on tests."""
+
+    condition: Expr
+
+    @property
+    def fields(self) -> tuple[Field, ...]:  # type: ignore[override]
+        return self.source.fields
+
+
+@dataclass(frozen=True)
+class Marked(_Testing):
+    """All rows, with what the tests say of each."""
+
+    @property
+    def fields(self) -> tuple[Field, ...]:  # type: ignore[override]
+        return (*self.source.fields, *(test.field for test in self.tests))
+
+
+@dataclass(frozen=True)
+class Total(_OfOne):
+    """One row for all rows of a public relation: aggregates (count, distinct, sum, avg, min, max)."""
+
+    columns: tuple[tuple[Field, str, Expr], ...]
+    person: None = None
+
+    @property
+    def fields(self) -> tuple[Field, ...]:  # type: ignore[override]
+        return tuple(field for field, _, _ in self.columns)
+
+
+@dataclass(frozen=True)
 class Few(_OfOne):
     """At most `most` rows for each value of a key, chosen at random, if rows are protected one by one. `found` is the
     column whose frequency must be found before `most` is known.
@@ -146,8 +209,8 @@ class Project(_OfOne):
 
 @dataclass(frozen=True)
 class PerPerson(_OfOne):
-    """One row for each person and combination of keys: the keys, and aggregates (count, sum, avg, min, max) of that
-    person's rows. `once` if the person is the only key.
+    """One row for each person and combination of keys: the keys, and aggregates (count, distinct, sum, avg, min, max)
+    of that person's rows. `once` if the person is the only key. Public rows are combined in the same way.
     """
 
     keys: tuple[Expr, ...]
@@ -158,6 +221,39 @@ class PerPerson(_OfOne):
     @property
     def fields(self) -> tuple[Field, ...]:  # type: ignore[override]
         return tuple(field for field, _, _ in self.columns)
+
+
+@dataclass(frozen=True)
+class Over:
+    """A function of the rows of one person (a window): which rows are taken, in which order, and what of them.
+
+    `by` are keys besides the person. `order` has values, whether each descends, and whether NULL comes first. `frame`
+    are the first and last row that count, as distances from the row at hand, or None: without an end. Without a frame,
+    all rows up to those that are equal in order count. `total` if the order is made total by all other columns.
+    """
+
+    word: str
+    value: Expr | None
+    by: tuple[Expr, ...]
+    order: tuple[tuple[Expr, bool, bool], ...]
+    frame: tuple[int | None, int | None] | None
+    total: bool
+    offset: int = 1
+
+
+@dataclass(frozen=True)
+class Windowed(_OfOne):
+    """Rows with functions of all rows of the same person."""
+
+    columns: tuple[tuple[Field, Over], ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:  # type: ignore[override]
+        return (*self.source.fields, *(field for field, _ in self.columns))
+
+    @property
+    def person(self) -> Field | None:  # type: ignore[override]
+        return self.source.person
 
 
 @dataclass(frozen=True)
@@ -175,17 +271,30 @@ class _OfTwo(Relation):
 @dataclass(frozen=True)
 class Join(_OfTwo):
     """Pairs of rows that satisfy `condition`, which sets `pairs` of fields equal. A left join also keeps the left rows
-    without a match.
+    without a match. A full join keeps those of both sides, and its person is that of either.
     """
 
     condition: Expr
-    kind: Literal["inner", "left"]
+    kind: Literal["inner", "left", "full"]
     person: Field | None
     pairs: Pairs
 
     @property
     def fields(self) -> tuple[Field, ...]:  # type: ignore[override]
         return (*self.left.fields, *self.right.fields)
+
+
+@dataclass(frozen=True)
+class Beside(_OfTwo):
+    """The rows of the left, each with the one row of the right, which is public."""
+
+    @property
+    def fields(self) -> tuple[Field, ...]:  # type: ignore[override]
+        return (*self.left.fields, *self.right.fields)
+
+    @property
+    def person(self) -> Field | None:  # type: ignore[override]
+        return self.left.person
 
 
 @dataclass(frozen=True)
@@ -196,10 +305,25 @@ class Both(_OfTwo):
     person: Field | None
 
 
+def equal_fields(left: Relation, right: Relation, condition: Expr) -> Pairs:
+    """The pairs of a field of the left and a field of the right that a condition makes equal."""
+    found = []
+    for part in conjuncts(condition):
+        match part:
+            case Call(op="eq", args=(Ref(field=first), Ref(field=second))):
+                found += [(a, b) for a, b in ((first, second), (second, first)) if _has(left, a) and _has(right, b)]
+    return tuple(found)
+
+
+def _has(relation: Relation, field: Field) -> bool:
+    return field in relation.fields or field == relation.person
+
+
 def parts_of(relation: Relation) -> list[Relation]:
     """A relation and everything it is made from."""
-    inside = [part for source in relation.sources for part in parts_of(source)]
-    return [relation, *inside, *(parts_of(relation.owners) if isinstance(relation, Led) else [])]
+    beside = [relation.owners] if isinstance(relation, Led) else []
+    beside += [test.rows for test in relation.tests] if isinstance(relation, _Testing) else []
+    return [relation, *(part for source in (*relation.sources, *beside) for part in parts_of(source))]
 
 
 def rows_of_person(relation: Relation) -> int | None:
@@ -211,11 +335,50 @@ def rows_of_person(relation: Relation) -> int | None:
             return 1 if table.public else table.rows_per_person
         case PerPerson(once=True):
             return 1
+        case Where(source=source, condition=condition):
+            # WHERE k <= 3, if k numbers the rows of each person
+            said = [_last_number(source, part) for part in conjuncts(condition)]
+            return min((most for most in (rows_of_person(source), *said) if most is not None), default=None)
     rows = [rows_of_person(source) for source in relation.sources]
     known = [number for number in rows if number is not None]
     if len(known) < len(rows):
         return None
-    return sum(known) if isinstance(relation, Both) else max(known)
+    return sum(known) if isinstance(relation, Both) or _keeps_both(relation) else max(known)
+
+
+def _last_number(relation: Relation, condition: Expr) -> int | None:
+    """How many rows of one person can have numbers for which a condition holds. None if it says nothing about them."""
+    match condition:
+        case Call(op="eq", args=(Ref(field=field), Const(value=int()))) if _numbers(relation, field):
+            return 1
+        case Call(op="le" | "lt" as op, args=(Ref(field=field), Const(value=int() as last))) if _numbers(
+            relation, field
+        ):
+            return max(1, last - (op == "lt"))
+    return None
+
+
+def _numbers(relation: Relation, field: Field) -> bool:
+    """Whether a field numbers the rows of each person: ROW_NUMBER() OVER (PARTITION BY person …)."""
+    match relation:
+        case Windowed(source=source, columns=columns):
+            over = next((over for shown, over in columns if shown == field), None)
+            whole = over is not None and all(isinstance(key, Ref) and key.field == source.person for key in over.by)
+            return whole and over is not None and over.word == "row_number"
+        case Project(source=source, columns=listed):
+            copied = next((e.field for shown, e in listed if shown == field and isinstance(e, Ref)), None)
+            return copied is not None and _numbers(source, copied)
+        case Where(source=source) | Tested(source=source):
+            return _numbers(source, field)
+    return False
+
+
+def _keeps_both(relation: Relation) -> bool:
+    """Whether a person can have unmatched rows of both sides of a join: not if only people are compared."""
+    if not isinstance(relation, Join) or relation.kind != "full":
+        return False
+    people = {relation.left.person, relation.right.person}
+    return any(set(part.fields()) != people for part in conjuncts(relation.condition))
 
 
 MOST_JOINED = 2**27
@@ -227,8 +390,9 @@ ASSUMED_ROWS = 16
 def rows_joined(relation: Relation) -> int:
     """How many rows the joins make from the declared rows of one person, before any are left out."""
     match relation:
-        case Join(left=left, right=right) if not left.public and not right.public:
-            return rows_joined(left) * rows_joined(right)
+        case Join(left=left, right=right, kind=kind) if not left.public and not right.public:
+            alone = rows_joined(left) + rows_joined(right) if kind == "full" else 0
+            return rows_joined(left) * rows_joined(right) + alone
         case Both(left=left, right=right):
             return rows_joined(left) + rows_joined(right)
         case Scan() | Led() | PerPerson(once=True):
@@ -236,12 +400,21 @@ def rows_joined(relation: Relation) -> int:
     return max(rows_joined(source) for source in relation.sources)
 
 
+def rows_compared(relation: Relation) -> int:
+    """How many rows of one person the engine may make or compare: for a test, each row with each of the other ones."""
+    tested = [
+        (part.source, test.rows) for part in parts_of(relation) if isinstance(part, Tested) for test in part.tests
+    ]
+    compared = [rows_joined(source) * rows_joined(rows) for source, rows in tested if not rows.public]
+    return max([rows_joined(relation), *compared])
+
+
 def most_with(relation: Relation, key: Field) -> int | None:
     """How many rows of a relation may share a value of this field, if that is enforced."""
     match relation:
         case Few(key=bounded, most=most) if key == bounded:
             return most
-        case Few(source=source) | Where(source=source):
+        case Few(source=source) | Where(source=source) | _Testing(source=source) | Beside(left=source):
             return most_with(source, key)
         case Project(source=source, columns=columns):
             copied = next((e.field for field, e in columns if field == key and isinstance(e, Ref)), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -12,7 +13,7 @@ from sqlglot import exp
 from discreet.exact.rational import power_of_two_below
 from discreet.sql.expressions import Const, Expr, Field, Origin, Range, Ref, call, has_number, present
 from discreet.sql.pricing.relation import DEFAULTS
-from discreet.sql.question import OPEN, Aggregate, AggregateKind, Measure
+from discreet.sql.question import OPEN, Aggregate, AggregateKind, Measure, PairKind
 from discreet.sql.reading.parse import Text, unread_arguments
 from discreet.sql.reading.ranges import range_of
 from discreet.sql.reading.scope import Scope
@@ -29,7 +30,7 @@ _NUMBER = 'Cast it to DOUBLE; or, for a column of a CSV or JSON file, declare it
 EXTREMES = {"min": Fraction(1, 1000), "max": Fraction(999, 1000)}
 """MIN and MAX are answered as these quantiles: the true ones belong to single people."""
 _INSTEAD = {"approxdistinct": "Write COUNT(DISTINCT x), which has noise in any case."}
-_INSTEAD |= dict.fromkeys(("countif", "logicaland", "logicalor"), "Write COUNT(*) FILTER (WHERE …).")
+_INSTEAD |= dict.fromkeys(("logicaland", "logicalor"), "Write COUNT(*) FILTER (WHERE …).")
 _INSTEAD |= dict.fromkeys(("mode", "approxtopk"), "Write COUNT(*) with GROUP BY, and ORDER BY it with a LIMIT.")
 _INSTEAD |= dict.fromkeys(
     ("anyvalue", "first", "last", "argmax", "argmin", "arrayagg", "groupconcat"),
@@ -44,13 +45,15 @@ Parts = tuple[AggregateKind, tuple[int, ...], bool, Type]
 class Aggregates:
     """The aggregates of one SELECT, in order of appearance. `bounded` are the fields whose ranges matter.
 
-    `ranges` were found privately for values whose variance is asked for. `uncentered` are those without one.
+    `ranges` were found privately for values whose variance is asked for. `uncentered` are those without one,
+    and `products` are values that are computed from both.
     `unranged` are the columns whose quantiles are asked for, and whose ranges are not declared.
     """
 
     def __init__(self, sql: Text, schema: Schema, scope: Scope, ranges: Mapping[Expr, Range] | None = None) -> None:
         self.sql, self.schema, self.scope, self.ranges = sql, schema, scope, dict(ranges or {})
         self.uncentered: list[Expr] = []
+        self.products: list[Expr] = []
         self.unranged: set[Origin] = set()
         self._places: dict[Measure, int] = {}
         self._taken: dict[tuple[AggregateKind, tuple[int, ...], bool], Aggregate] = {}
@@ -89,6 +92,14 @@ class Aggregates:
 
     def _count(self, node: exp.Count, where: Expr | None) -> Parts:
         return "count", (self._counted(node, where),), True, "integer"
+
+    def _count_if(self, node: exp.CountIf, where: Expr | None) -> Parts:
+        return (
+            "count",
+            (self._take(Measure("count", where=_both(where, self.scope.condition(node.this)))),),
+            True,
+            "integer",
+        )
 
     def _sum(self, node: exp.Sum, where: Expr | None) -> Parts:
         value = self._value(node, node.this)
@@ -129,7 +140,7 @@ class Aggregates:
         self.sql.refuse(
             node,
             f"The aggregate {self.sql.name(node)} is not supported, or not in this form.",
-            _INSTEAD.get(node.key, "Use COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE, MIN or MAX."),
+            _INSTEAD.get(node.key, "Use COUNT, SUM, AVG, VARIANCE, STDDEV, CORR, MEDIAN, QUANTILE, MIN or MAX."),
             code="sql-aggregate",
         )
 
@@ -211,16 +222,29 @@ class Aggregates:
         return self._take(Measure("sum", value, _both(where, has_number(value)), Fraction(0), step, -OPEN, OPEN))
 
     def _summed(self, value: Expr, where: Expr | None, within: Range, *, centered: bool, power: int = 1) -> int:
-        low, high = (Fraction(end) for end in within)
-        whole = value.type in ("integer", "boolean")
-        center = (low + high) / 2 if centered else Fraction(0)
-        fine, common = (_step(low, high, from_, whole, 1) for from_ in (center, Fraction(0)))
-        # a mean uses the steps of a sum unless its range is much narrower: the engine then computes one sum for both
-        fine = common if common <= 4 * fine else fine
-        center = math.floor(center / fine) * fine
-        step = fine if power == 1 else _step(low, high, center, whole, power)
-        ends = math.floor((low - center) / step), math.ceil((high - center) / step)
-        return self._take(Measure("sum", value, _both(where, has_number(value)), center, step, *ends, power))
+        present = _both(where, has_number(value))
+        return self._take(_on_grid(Measure("sum", value, present), within, centered=centered, power=power))
+
+    def _pair(self, node: Any, where: Expr | None, kind: PairKind, squares: str, *, sample: bool) -> Parts:
+        """Sums of two values y and x, of the squares of those in `squares`, and of their products, about their centers.
+        Only rows with both count, and products are those of values within their ranges.
+        """
+        values = [self._value(node, of) for of in (node.this, node.expression)]
+        ranges = [self._range_to_center(node, value) for value in values]
+        present = _both(where, call("and", *(has_number(value) for value in values)))
+        sums = [Measure("sum", value, present) for value in values]
+        moments = [_on_grid(*one, centered=True) for one in zip(sums, ranges, strict=True)]
+        powers = [_on_grid(*one, centered=True, power=2) for one in zip(sums, ranges, strict=True)]
+        moved = [_moved(value, within, m.center) for value, within, m in zip(values, ranges, moments, strict=True)]
+        far = [max(abs(Fraction(end) - m.center) for end in within) for within, m in zip(ranges, moments, strict=True)]
+        step, product = powers[0].step * powers[1].step, call("multiply", *moved)
+        most = math.ceil(far[0] * far[1] / step)
+        if any(value in self.ranges or value in self.uncentered for value in values):
+            self.products.append(product)
+        multiplied = Measure("sum", product, present, step=step, lowest=-most, highest=most)
+        squared = [power for power, name in zip(powers, "yx", strict=True) if name in squares]
+        taken = (Measure("count", where=present), *moments, *squared, multiplied)
+        return kind, tuple(self._take(measure) for measure in taken), sample, "number"
 
     def _moments(self, value: Expr, where: Expr | None, within: Range, most: int) -> tuple[int, ...]:
         count = self._take(Measure("count", where=_both(where, has_number(value))))
@@ -252,6 +276,27 @@ class Aggregates:
         return "quantile", (self._take(measure),), True, value.type
 
 
+def _on_grid(measure: Measure, within: tuple[Any, Any], *, centered: bool, power: int = 1) -> Measure:
+    """A sum of values in this range, or of their squares, with its center, its step and its ends in steps."""
+    low, high = (Fraction(end) for end in within)
+    whole = measure.value is not None and measure.value.type in ("integer", "boolean")
+    center = (low + high) / 2 if centered else Fraction(0)
+    fine, common = (_step(low, high, from_, whole, 1) for from_ in (center, Fraction(0)))
+    # a mean uses the steps of a sum unless its range is much narrower: the engine then computes one sum for both
+    fine = common if common <= 4 * fine else fine
+    center = math.floor(center / fine) * fine
+    step = fine if power == 1 else _step(low, high, center, whole, power)
+    ends = math.floor((low - center) / step), math.ceil((high - center) / step)
+    return replace(measure, center=center, step=step, lowest=ends[0], highest=ends[1], power=power)
+
+
+def _moved(value: Expr, within: Range, center: Fraction) -> Expr:
+    """A value within its range, as its distance from a center."""
+    low, high = (Const(float(end), "number") for end in within)
+    inside = call("greatest", call("least", value, high), low)
+    return call("subtract", inside, Const(float(center), "number"))
+
+
 def _step(low: Fraction, high: Fraction, center: Fraction, whole: bool, power: int) -> Fraction:
     """The step to which values are rounded before they, or their squares, are added."""
     step = power_of_two_below(max(abs(low - center), abs(high - center)) / _FINENESS[power])
@@ -277,12 +322,17 @@ def _spread(kind: AggregateKind, *, sample: bool = True) -> Rule:
     return lambda aggregates, node, where: aggregates._spread(node, where, kind, sample=sample)
 
 
+def _paired(kind: PairKind, squares: str = "", *, sample: bool = False) -> Rule:
+    return lambda aggregates, node, where: aggregates._pair(node, where, kind, squares, sample=sample)
+
+
 def _fixed_share(share: Fraction) -> Rule:
     return lambda aggregates, node, where: aggregates._quantile(node, node.this, share, where)
 
 
 AGGREGATES: dict[type[exp.Expression], Rule] = {
     exp.Count: Aggregates._count,
+    exp.CountIf: Aggregates._count_if,
     exp.Sum: Aggregates._sum,
     exp.Avg: Aggregates._mean,
     exp.Variance: _spread("variance"),
@@ -290,6 +340,12 @@ AGGREGATES: dict[type[exp.Expression], Rule] = {
     exp.Stddev: _spread("stddev"),
     exp.StddevSamp: _spread("stddev"),
     exp.StddevPop: _spread("stddev", sample=False),
+    exp.CovarPop: _paired("covariance"),
+    exp.CovarSamp: _paired("covariance", sample=True),
+    exp.Corr: _paired("correlation", "yx"),
+    exp.RegrSlope: _paired("slope", "x"),
+    exp.RegrIntercept: _paired("intercept", "x"),
+    exp.RegrR2: _paired("r2", "yx"),
     exp.Median: _fixed_share(Fraction(1, 2)),
     exp.Min: _fixed_share(EXTREMES["min"]),
     exp.Max: _fixed_share(EXTREMES["max"]),

@@ -15,7 +15,8 @@ from sqlglot import exp
 
 from discreet.sql.expressions import Ref
 from discreet.sql.reading.aggregates import AGGREGATES
-from discreet.sql.reading.parse import Text, parse_query, without_alias
+from discreet.sql.reading.grouped import aliased
+from discreet.sql.reading.parse import Text, grouped_items, parse_query, without_alias
 from discreet.sql.reading.released import WINDOWS, ReleasedTranslator
 from discreet.sql.reading.sources import Sources
 from discreet.sql.schema import Schema, Table
@@ -44,6 +45,7 @@ _STRUCTURE = (
 """What a statement is made of, beside expressions."""
 _CAN_FAIL = (
     *(exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop),
+    *(exp.CovarPop, exp.CovarSamp, exp.Corr, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2),
     *(exp.Pad, exp.Anonymous),
 )
 """What some numbers stop, or what can take much memory: nothing of that kind runs after a charge."""
@@ -162,9 +164,9 @@ class _Reader:
         if group is None:
             return any(map(_has_aggregate, query.expressions))
         scope = Sources(self.sql, self.schema).scope(query, _rows(named))
-        for item in group.expressions:
+        for item in grouped_items(query):
             place = self.sql.numbered(item, "GROUP BY", len(query.expressions))
-            node = item if place is None else without_alias(query.expressions[place])
+            node = (aliased(scope, query, item) or item) if place is None else without_alias(query.expressions[place])
             if isinstance(node, exp.Column) and scope.has(node):
                 found = scope.translate(node)
                 if isinstance(found, Ref) and self.schema.leads(found.field.origin):
@@ -269,8 +271,17 @@ def _subqueries(query: exp.Expression) -> list[exp.Subquery]:
 
 
 def _has_aggregate(item: exp.Expression) -> bool:
-    """Whether an expression aggregates rows. A window does not."""
-    return any(not isinstance(part.parent, exp.Window) for part in item.find_all(exp.AggFunc))
+    """Whether an expression aggregates rows. A window does not, and neither does a query inside it."""
+    own = [part for part in item.find_all(exp.AggFunc) if part.parent_select is item.parent_select]
+    return any(not isinstance(_around(part), exp.Window) for part in own)
+
+
+def _around(part: exp.Expr) -> exp.Expr | None:
+    """What an aggregate stands in, with its FILTER and IGNORE NULLS."""
+    above = part.parent
+    while isinstance(above, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        above = above.parent
+    return above
 
 
 def _with_rows(query: exp.Expression, rows: dict[str, exp.CTE]) -> str:

@@ -19,7 +19,7 @@ from discreet.sql.expressions import Call, Const, Expr, Field, Ref, call, conjun
 from discreet.sql.reading.literals import MONTHS, SECONDS, later
 from discreet.sql.reading.narrowing import narrowed
 from discreet.sql.reading.public_values import UNKNOWN, Outside, computed, is_strict, moment, rounded, truncated
-from discreet.sql.reading.ranges import range_of
+from discreet.sql.reading.ranges import may_have_range, range_of
 from discreet.sql.reading.written_out import size_of, towards_zero
 from discreet.sql.schema import ORDERED, Found, Type
 
@@ -366,3 +366,10 @@ def restrict_values(key: Expr, domain: tuple[Any, ...], conditions: Iterable[Exp
 def _reads(expr: Expr, key: Expr) -> bool:
     """Whether a key is a part of an expression."""
     return expr == key or (isinstance(expr, Call) and any(_reads(arg, key) for arg in expr.args))
+
+
+def like(expr: Expr, work: Work) -> Field:
+    """What is known about the values of an expression, as a field."""
+    found = range_of(expr) if expr.type in ("integer", "number") else None
+    first = frozenset(origin for field in expr.fields() for origin in field.found)
+    return Field("", "", expr.type, found if may_have_range(found) else None, domain_of(expr, (), work), found=first)

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 from sqlglot import exp
 
-from discreet.sql.expressions import Call, Expr, Field, Ref, call, fits
-from discreet.sql.pricing.relation import Few, Join, Pairs, Relation, most_with
+from discreet.sql.expressions import Expr, Field, Ref, call, conjuncts, fits
+from discreet.sql.pricing.relation import Few, Join, Names, Pairs, Project, Relation, equal_fields, most_with
+from discreet.sql.reading.domains import Work, like
 from discreet.sql.reading.parse import Text, unread_arguments
 from discreet.sql.reading.scope import Scope
 from discreet.sql.schema import AUTO, Schema
+
+_Kind = Literal["inner", "left", "full"]
+_KINDS: dict[str, _Kind] = {"": "inner", "LEFT": "left", "RIGHT": "left", "FULL": "full"}
+"""The kinds of joins. A RIGHT JOIN is a LEFT JOIN of the sides in the other order."""
 
 
 class Joins:
     """Reads joins against a schema."""
 
-    def __init__(self, sql: Text, schema: Schema) -> None:
-        self.sql, self.schema = sql, schema
+    def __init__(self, sql: Text, schema: Schema, names: Names, work: Work) -> None:
+        self.sql, self.schema, self.names, self.work = sql, schema, names, work
 
     def linked(self, left: Scope, right: Scope, node: exp.Join, where: exp.Where | None) -> bool:
         """Whether a table can be joined next: among tables listed with commas, one that WHERE links to the others."""
@@ -36,11 +42,11 @@ class Joins:
         """What a query sees after one more join."""
         side, kind = (str(node.args.get(name) or "").upper() for name in ("side", "kind"))
         unread = unread_arguments(node, "this", "on", "using", "side", "kind")
-        if unread or side not in ("", "LEFT") or kind not in ("", "INNER") + (("OUTER",) if side else ()):
+        if unread or side not in _KINDS or kind not in ("", "INNER") + (("OUTER",) if side else ()):
             self.sql.refuse(
                 node,
                 f"This kind of join is not supported ({(side + ' ' + kind).strip() or 'join'}).",
-                "Use JOIN or LEFT JOIN, with ON or USING.",
+                "Use JOIN, LEFT JOIN, RIGHT JOIN or FULL JOIN, with ON or USING.",
                 code="sql-join-kind",
             )
         if set(left.names) & set(right.names):
@@ -54,13 +60,32 @@ class Joins:
             what = "A join without a condition is not supported."
             self.sql.refuse(node, what, "Write what must be equal, with ON.", code="sql-join-condition")
         condition = conditions[0] if len(conditions) == 1 else call("and", *conditions)
-        relation = self._meeting(left.relation, right.relation, condition, side == "LEFT", node)
+        sides = (right.relation, left.relation) if side == "RIGHT" else (left.relation, right.relation)
+        relation: Relation = self._meeting(*sides, condition, _KINDS[side], node)
         if not node.args.get("using"):
             return Scope(self.sql, relation, both.names)
-        # from here on the joined columns are one column: the one of the left side
+        # from here on the joined columns are one column: the one of the left side, or of the side that is kept
         shared = {name.name.lower() for name in node.args["using"]}
-        kept = {alias: {n: f for n, f in fields.items() if n not in shared} for alias, fields in right.names.items()}
-        return Scope(self.sql, relation, {**left.names, **kept})
+        if side == "FULL":
+            merged = [self._either(relation, left, right, name) for name in node.args["using"]]
+            columns = (*((field, Ref(field)) for field in relation.fields), *merged)
+            relation = Project(relation, columns, relation.person)
+            named = {"": {field.name.lower(): field for field, _ in merged}}
+            return Scope(self.sql, relation, {**named, **_without(left, shared), **_without(right, shared)})
+        if side == "RIGHT":
+            return Scope(self.sql, relation, {**_without(left, shared), **right.names})
+        return Scope(self.sql, relation, {**left.names, **_without(right, shared)})
+
+    def _either(self, relation: Relation, left: Scope, right: Scope, name: Any) -> tuple[Field, Expr]:
+        """A column of USING in a full join: the value of the side that has one."""
+        column = exp.column(name.name)
+        first, second = left.lookup(column), right.lookup(column)
+        if relation.person is not None and self._lead(first, second) and self.schema.leads(first.origin) == "person":
+            known = replace(relation.person, name=name.name)
+            return self.names.fresh(name.name, known), Ref(relation.person)
+        value = call("coalesce", Ref(first), Ref(second))
+        origin = first.origin if self._lead(first, second) else None
+        return self.names.fresh(name.name, replace(like(value, self.work), origin=origin)), value
 
     def _same(self, left: Scope, right: Scope, name: Any) -> Expr:
         column = exp.column(name.name)
@@ -70,10 +95,10 @@ class Joins:
             self.sql.unknown(name, what, code="sql-types")
         return call("eq", *pair)
 
-    def _meeting(self, left: Relation, right: Relation, condition: Expr, outer: bool, node: exp.Join) -> Join:
+    def _meeting(self, left: Relation, right: Relation, condition: Expr, kind: _Kind, node: exp.Join) -> Join:
         """Two relations joined. Raises if a row could belong to two people, or to nobody."""
-        pairs = tuple(pair for pair in _equalities(condition) if _joins(left, right, pair))
-        pairs = tuple((a, b) if a in left.fields else (b, a) for a, b in pairs)
+        outer = kind != "inner"
+        pairs = equal_fields(left, right, condition)
         if self.schema.unit.column is None:
             pairs = tuple((a, b) for a, b in pairs if a.type == b.type)  # a cast could make different keys equal
         if not pairs:
@@ -83,37 +108,53 @@ class Joins:
                 "Write ON a.city = b.city.",
                 code="sql-join-condition",
             )
-        if left.public and not right.public and outer:
-            what = "A LEFT JOIN that keeps public rows is not supported."
-            self.sql.refuse(node, what, "Put the private table first.", code="sql-left-join")
-        kind: Any = "left" if outer else "inner"
+        if (left.public and not right.public and outer) or (right.public and kind == "full"):
+            what = "A join that keeps public rows without a match is not supported."
+            self.sql.refuse(node, what, "Write FROM private LEFT JOIN public, or JOIN.", code="sql-left-join")
         if left.public or right.public:
             return Join(left, right, condition, kind, left.person or right.person, pairs)
         if left.person is None or right.person is None:
             if outer:
-                what = "Where rows are protected one by one, LEFT JOIN of private tables is not supported."
+                what = "Where rows are protected one by one, only JOIN of private tables is supported."
                 self.sql.refuse(node, what, "Write JOIN.", code="sql-left-join")
             first, second = self._frequent(pairs, node)
             return Join(_few(left, first), _few(right, second), condition, kind, None, ((first, second),))
-        people = left.person, right.person
-        if left.person.type != right.person.type:
+        self.check_type_of_person(left.person, right.person, node)
+        if not self.of_one_person(left.person, right.person, pairs):
+            self.sql.refuse(
+                node,
+                "Two private tables must be joined on the person, or on a key that leads to one (through in the "
+                "policy), so that every row belongs to one person.",
+                f"Add AND a.{left.person.name or 'person'} = b.{right.person.name or 'person'} to ON.",
+                code="sql-join-person",
+            )
+        condition = self.of_person(left.person, right.person, pairs, condition)
+        if kind != "full":
+            return Join(left, right, condition, kind, left.person, pairs)
+        if len(conjuncts(condition)) > len({*pairs, (left.person, right.person)}):
+            what = "A FULL JOIN takes equalities of columns only."
+            self.sql.refuse(node, what, "Put other conditions into queries in FROM.", code="sql-join-condition")
+        return Join(left, right, condition, kind, self.names.fresh("", left.person), pairs)
+
+    def check_type_of_person(self, first: Field, second: Field, node: exp.Expression) -> None:
+        """Refuse to compare people of two types."""
+        if first.type != second.type:
             self.sql.refuse(
                 node,
                 "The person's column has different types on the two sides, and a cast could make two people one.",
                 "Store it with the same type in both tables.",
                 code="sql-join-person",
             )
-        if people not in pairs:
-            if not any(self._lead(*pair) for pair in pairs):
-                self.sql.refuse(
-                    node,
-                    "Two private tables must be joined on the person, or on a key that leads to one (through in the "
-                    "policy), so that every row belongs to one person.",
-                    f"Add AND a.{left.person.name or 'person'} = b.{right.person.name or 'person'} to ON.",
-                    code="sql-join-person",
-                )
-            condition = call("and", condition, call("eq", *map(Ref, people)))  # also for a key with two owners
-        return Join(left, right, condition, kind, left.person, pairs)
+
+    def of_one_person(self, first: Field, second: Field, pairs: Pairs) -> bool:
+        """Whether rows that agree in these pairs have the same person, or a key of the same person."""
+        return (first, second) in pairs or any(self._lead(*pair) for pair in pairs)
+
+    def of_person(self, first: Field, second: Field, pairs: Pairs, condition: Expr) -> Expr:
+        """A condition that also sets the two people equal: a key may have two owners."""
+        if (first, second) in pairs:
+            return condition
+        return call("and", condition, call("eq", Ref(first), Ref(second)))
 
     def _lead(self, first: Field, second: Field) -> bool:
         """Whether two columns are keys of the same person."""
@@ -132,6 +173,11 @@ class Joins:
                 code="sql-join-frequency",
             )
         return min(known, key=lambda pair: tuple(map(_most, pair)))
+
+
+def _without(scope: Scope, names: set[str]) -> dict[str, dict[str, Field]]:
+    """The names of a scope without these columns."""
+    return {alias: {n: f for n, f in fields.items() if n not in names} for alias, fields in scope.names.items()}
 
 
 def _sure(node: exp.Expr) -> list[exp.Expr]:
@@ -164,19 +210,3 @@ def _few(side: Relation, key: Field) -> Relation:
         if most_with(side, key) is not None
         else Few(side, key, _most(key), key.origin if key.frequency == AUTO else None)
     )
-
-
-def _equalities(condition: Expr) -> list[tuple[Field, Field]]:
-    """The pairs of fields that a condition makes equal."""
-    match condition:
-        case Call(op="eq", args=(Ref(field=first), Ref(field=second))):
-            return [(first, second)]
-        case Call(op="and", args=args):
-            return [pair for arg in args for pair in _equalities(arg)]
-    return []
-
-
-def _joins(left: Relation, right: Relation, pair: tuple[Field, Field]) -> bool:
-    sides = [{field.id for field in side.fields} for side in (left, right)]
-    first, second = pair[0].id, pair[1].id
-    return (first in sides[0] and second in sides[1]) or (first in sides[1] and second in sides[0])

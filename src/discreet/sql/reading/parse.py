@@ -166,6 +166,25 @@ def without_alias(item: exp.Expression) -> exp.Expression:
     return item.this if isinstance(item, exp.Alias) else item
 
 
+def grouped_items(query: exp.Select) -> list[exp.Expression]:
+    """What GROUP BY lists. ALL stands for the numbers of all columns without aggregates and windows."""
+    group = query.args.get("group")
+    if group is None or not group.args.get("all") or group.expressions:
+        return [] if group is None else list(group.expressions)
+    plain = [n for n, item in enumerate(query.expressions, 1) if not item.find(exp.AggFunc, exp.Window)]
+    return [exp.Literal.number(number) for number in plain]
+
+
+def ordered_items(query: exp.Select) -> list[exp.Ordered]:
+    """What ORDER BY lists. ALL stands for the numbers of all columns."""
+    order = query.args.get("order")
+    items = [] if order is None else list(order.expressions)
+    if len(items) != 1 or not isinstance(items[0].this, exp.Var) or items[0].this.name.upper() != "ALL":
+        return items
+    how = {name: value for name, value in items[0].args.items() if name != "this"}
+    return [exp.Ordered(this=exp.Literal.number(n), **how) for n in range(1, len(query.expressions) + 1)]
+
+
 def _plain(sql: str) -> str:
     """Text without case and spaces: GROUPING SETS becomes groupingsets."""
     return sql.lower().replace(" ", "").replace("_", "")

@@ -167,3 +167,8 @@ _RULES: dict[str, Callable[..., Range]] = {
     "ln": _growing(math.log),
     "nullif": lambda a, b: a,
 }
+
+
+def may_have_range(within: Range | None) -> bool:
+    """Whether a range can be declared."""
+    return within is not None and within[0] < within[1] and all(abs(end) <= 1e15 for end in within)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 
 from discreet.sql.expressions import Expr, Field
 from discreet.sql.pricing.relation import Relation
-from discreet.sql.reading.parse import Text
+from discreet.sql.reading.parse import Text, span_of
 from discreet.sql.reading.translate import Translator
+
+_STANDS_FOR = "stands for"
+"""The entry in the meta data of a node with the field that it stands for. A comment can only set text there."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,9 @@ class Scope:
     names: Mapping[str, Mapping[str, Field]]
 
     def lookup(self, node: exp.Column) -> Field:
-        """The field that a column name refers to."""
+        """The field that a column name refers to, or that replaces a query."""
+        if (replacing := stood_for(node)) is not None:
+            return replacing
         wanted, table = node.name.lower(), node.table.lower()
         if table and table not in self.names:
             what = f"Unknown table {node.table}. Known here: {', '.join(self.names)}."
@@ -60,3 +66,18 @@ class Scope:
             what = "A condition must be true or false, such as age >= 18."
             self.sql.unknown(node, what, code="sql-not-a-condition")
         return condition
+
+
+def stands_for(node: Any, known: Field) -> exp.Column:
+    """A column that replaces a part of the question."""
+    column, span = exp.column(known.id), span_of(node)
+    column.meta[_STANDS_FOR] = known
+    if span is not None:
+        column.this.meta.update(start=span[0], end=span[1])
+    return column
+
+
+def stood_for(node: exp.Column) -> Field | None:
+    """The field that a column stands for. None if it was written by the user."""
+    known = node.meta.get(_STANDS_FOR)
+    return known if isinstance(known, Field) else None

@@ -16,7 +16,17 @@ from discreet.sql.pricing.relation import Relation, Where
 from discreet.sql.question import Key, Measure, Output, Question
 from discreet.sql.reading.aggregates import Aggregates, default_name
 from discreet.sql.reading.domains import Work, convert_values, domain_of, fit_together, restrict_values, with_other
-from discreet.sql.reading.parse import Conditioned, Parsed, Text, parse_query, span_of, unread_arguments, without_alias
+from discreet.sql.reading.parse import (
+    Conditioned,
+    Parsed,
+    Text,
+    grouped_items,
+    ordered_items,
+    parse_query,
+    span_of,
+    unread_arguments,
+    without_alias,
+)
 from discreet.sql.reading.released import ReleasedTranslator
 from discreet.sql.reading.scope import Scope
 from discreet.sql.reading.sources import Sources
@@ -131,7 +141,8 @@ class _Reader:
             node = value if isinstance(value, exp.Expression) else self.query
             self.sql.refuse(node, f"{name.strip('_').upper()} is not supported.", "Remove it.", code="sql-clause")
         group = self.query.args.get("group")
-        for name in [] if group is None else unread_arguments(group, "expressions"):
+        all_of_them = group is not None and not group.expressions
+        for name in [] if group is None else unread_arguments(group, "expressions", *(["all"] if all_of_them else [])):
             what = f"GROUP BY {name.upper()} is not supported."
             self.sql.refuse(group, what, "List the columns.", code="sql-grouping")
 
@@ -145,7 +156,6 @@ class _Reader:
         if any(f"{name}_error" in names for name in names):
             what = "A column has the name of another one's error, which ends in _error. Rename it with AS."
             self.sql.unknown(self.query, what, code="sql-same-name")
-        order = self.query.args.get("order")
         limit, ties = self._limit()
         question = Question(
             text=self.sql.text,
@@ -159,7 +169,7 @@ class _Reader:
             having=self._condition("having"),
             qualify=self._condition("qualify"),
             distinct=self._distinct(outputs),
-            order=() if order is None else tuple(self._ordering(item, outputs) for item in order.expressions),
+            order=tuple(self._ordering(item, outputs) for item in ordered_items(self.query)),
             limit=limit,
             ties=ties,
             offset=self._whole("offset") or 0,
@@ -178,15 +188,14 @@ class _Reader:
             bounded=frozenset(self.aggregates.bounded),
             unranged=frozenset(self.aggregates.unranged),
             uncentered=tuple(self.aggregates.uncentered),
-            centered=tuple(self.aggregates.ranges),
+            centered=(*self.aggregates.ranges, *self.aggregates.products),
         )
 
     # --- keys ---------------------------------------------------------------------------------------------
 
     def _keys(self) -> tuple[tuple[Key, ...], list[exp.Expression]]:
-        group = self.query.args.get("group")
         keys, nodes = [], []
-        for item in [] if group is None else group.expressions:
+        for item in grouped_items(self.query):
             node, name = self._grouped(item)
             if list(node.find_all(exp.AggFunc)):
                 self.sql.refuse(

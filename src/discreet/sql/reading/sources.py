@@ -6,38 +6,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from typing import Any
 
 from sqlglot import exp
 
-from discreet.sql.expressions import Const, Expr, Field, Range, Ref, conjuncts
+from discreet.sql.expressions import Expr, Field, Ref, conjuncts
 from discreet.sql.pricing.relation import (
     Both,
-    Join,
     Names,
-    PerPerson,
     Project,
     Relation,
     Where,
-    parts_of,
-    rows_of_person,
 )
-from discreet.sql.reading.domains import Work, domain_of, restrict_values
+from discreet.sql.reading.domains import Work, domain_of, like, restrict_values
+from discreet.sql.reading.grouped import Grouped
 from discreet.sql.reading.joins import Joins
 from discreet.sql.reading.parse import Text, unread_arguments, without_alias
-from discreet.sql.reading.ranges import range_of
 from discreet.sql.reading.scope import Scope
-from discreet.sql.schema import Schema, Type
+from discreet.sql.reading.subqueries import Subqueries, parts_of_condition
+from discreet.sql.reading.windows import Windows
+from discreet.sql.schema import Schema
 
-_INSIDE = {"expressions", "from_", "joins", "where", "with_", "group"}
+_INSIDE = {"expressions", "from_", "joins", "where", "with_", "group", "distinct"}
 """The clauses of a query in FROM: it hands on rows, or combines those of one person, and chooses none."""
-_PER_PERSON: dict[type, str] = {
-    exp.Count: "count",
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Min: "min",
-    exp.Max: "max",
-}
 
 
 class Sources:
@@ -45,12 +36,18 @@ class Sources:
 
     def __init__(self, sql: Text, schema: Schema) -> None:
         self.sql, self.schema = sql, schema
-        self.names, self.joins = Names(schema), Joins(sql, schema)
-        self.work = Work()
+        self.names, self.work = Names(schema), Work()
+        self.joins = Joins(sql, schema, self.names, self.work)
+        self.subqueries, self.grouped, self.windows = Subqueries(self), Grouped(self), Windows(self)
 
     def scope(self, query: exp.Select, ctes: Mapping[str, exp.Expression]) -> Scope:
         """The names that the SELECT list of a query sees, after WHERE is applied."""
-        ctes = {**ctes, **self._ctes(query)}
+        ctes = {**ctes, **self.ctes_of(query)}
+        scope, where = self.joined(query, ctes), query.args.get("where")
+        return scope if where is None else self.subqueries.filtered(scope, parts_of_condition(where.this), ctes)
+
+    def joined(self, query: exp.Select, ctes: Mapping[str, exp.Expression]) -> Scope:
+        """The names that the WHERE clause of a query sees."""
         first = query.args.get("from_")
         if first is None:
             self.sql.refuse(query, "A query needs a table.", "Write SELECT COUNT(*) FROM visits.", code="sql-no-table")
@@ -60,11 +57,10 @@ class Sources:
         while left:
             place = next((n for n, (join, right) in enumerate(left) if self.joins.linked(scope, right, join, where)), 0)
             scope = self.joins.joined(scope, *left.pop(place), where)
-        if where is None:
-            return scope
-        return Scope(self.sql, Where(scope.relation, scope.condition(where.this)), scope.names)
+        return scope
 
-    def _ctes(self, query: exp.Select) -> dict[str, exp.Expression]:
+    def ctes_of(self, query: exp.Select) -> dict[str, exp.Expression]:
+        """The queries in WITH, by name."""
         clause = query.args.get("with_")
         if clause is None:
             return {}
@@ -87,14 +83,14 @@ class Sources:
             if name in ctes:
                 outer = {other: query for other, query in ctes.items() if other != name}
                 cte = ctes[name]
-                return self._named(self._renamed(self._rows(cte.this, outer), cte), node)
+                return self._named(self._renamed(self.rows_in(cte.this, outer), cte), node)
             table = next((t for t in self.schema.tables.values() if t.name.lower() == name), None)
             if table is None:
                 known = ", ".join(sorted(self.schema.tables))
                 self.sql.unknown(node, f"Unknown table {node.name}. Known: {known}.", code="sql-unknown-table")
             return self._named(self.names.scan(table), node)
         if plain and isinstance(node, exp.Subquery):
-            return self._named(self._rows(node.this, ctes), node)
+            return self._named(self.rows_in(node.this, ctes), node)
         self.sql.refuse(
             node, "This source is not supported.", "Name a table, or write a query in FROM.", code="sql-source"
         )
@@ -115,114 +111,53 @@ class Sources:
             what = f"This has {len(relation.fields)} columns. List one name for each, all different."
             self.sql.unknown(node, what, code="sql-column-names")
         columns = [(self.names.fresh(name, f), Ref(f)) for name, f in zip(listed, relation.fields, strict=True)]
-        return self._project(relation, columns)
+        return self.project(relation, columns)
 
-    def _project(self, source: Relation, columns: Sequence[tuple[Field, Expr]]) -> Project:
+    def project(self, source: Relation, columns: Sequence[tuple[Field, Expr]]) -> Project:
         """Columns of a relation. Each row still belongs to the same person."""
         owner = source.person
         shown = [field for field, expr in columns if isinstance(expr, Ref) and expr.field == owner]
         person = None if owner is None else shown[0] if shown else self.names.fresh("", owner)
         return Project(source, tuple(columns), person)
 
-    def _rows(self, node: exp.Expression, ctes: Mapping[str, exp.Expression]) -> Relation:
+    def rows_in(self, node: exp.Expression, ctes: Mapping[str, exp.Expression]) -> Relation:
+        """The rows of a query in FROM."""
         if isinstance(node, exp.Subquery) and not unread_arguments(node, "this"):
-            return self._rows(node.this, ctes)
+            return self.rows_in(node.this, ctes)
         if isinstance(node, exp.Union):
             return self._union(node, ctes)
         if not isinstance(node, exp.Select):
             what = "Only SELECT and UNION ALL are supported in FROM."
             self.sql.refuse(node, what, "Write SELECT … FROM ….", code="sql-union")
-        self._check_clauses(node)
+        self.check_clauses(node)
         scope = self.scope(node, ctes)
         if node.args.get("group"):
-            return self._per_person(scope, node)
+            found = self.grouped.rows(scope, node)
+            return self.grouped.distinct(found, node) if node.args.get("distinct") else found
+        scope, items = self.subqueries.placed(scope, node.expressions, {**ctes, **self.ctes_of(node)})
+        scope, items = self.windows.placed(scope, node, items)
         columns: list[tuple[Field, Expr]] = []
-        for item in node.expressions:
-            columns += self._columns(scope, item)
-        self._check_names(node, [field for field, _ in columns])
-        return self._project(
-            scope.relation, [(_restrict(field, expr, scope.relation, self.work), expr) for field, expr in columns]
+        for item in items:
+            columns += self.columns_of(scope, item)
+        self.windows.check_columns(scope, node, columns)
+        self.check_names(node, [field for field, _ in columns])
+        shown = self.project(
+            scope.relation, [(_restrict(f, expr, scope.relation, self.work), expr) for f, expr in columns]
         )
+        return self.grouped.distinct(shown, node) if node.args.get("distinct") else shown
 
-    def _check_names(self, node: exp.Expression, fields: list[Field]) -> None:
+    def check_names(self, node: exp.Expression, fields: list[Field]) -> None:
+        """Refuse two columns of one name."""
         if len({field.name.lower() for field in fields}) < len(fields):
             what = "Two columns of a query in FROM have the same name. Rename one with AS."
             self.sql.unknown(node, what, code="sql-same-name")
-
-    # --- one row for each person ----------------------------------------------------------------------------
-
-    def _per_person(self, scope: Scope, node: exp.Select) -> Relation:
-        """GROUP BY in FROM, by the person or by a key that leads to one: each result row comes from the rows of one
-        person.
-        """
-        relation = scope.relation
-        group = node.args["group"]
-        keys = [(item, scope.translate(item)) for item in map(partial(self._at, node), group.expressions)]
-        led = [self.schema.leads(e.field.origin) if isinstance(e, Ref) else None for _, e in keys]
-        if relation.person is None or not any(led) or unread_arguments(group, "expressions"):
-            self.sql.refuse(
-                group,
-                "Inside a query in FROM, GROUP BY is supported by the person only: other groups mix people.",
-                "Group by the person's column there, or put GROUP BY into the outermost query.",
-                code="sql-inner-group",
-            )
-        shown: list[tuple[Field, str, Expr]] = []
-        for item in node.expressions:
-            inner = without_alias(item)
-            shown.append(self._of_person(scope, relation, item.alias_or_name or item.sql(), inner, keys))
-        self._check_names(node, [field for field, _, _ in shown])
-        owner = [f for f, word, e in shown if word == "key" and isinstance(e, Ref) and e.field == relation.person]
-        person = owner[0] if owner else self.names.fresh("", relation.person)
-        outer = any(isinstance(part, Join) and part.kind == "left" for part in parts_of(relation))
-        once = all(one == "person" for one in led) and not outer  # an outer join also has rows that belong to nobody
-        return PerPerson(relation, tuple(expr for _, expr in keys), tuple(shown), person, once)
-
-    def _at(self, query: exp.Select, item: exp.Expression) -> exp.Expression:
-        """What an item of GROUP BY refers to: itself, or the column at its number."""
-        place = self.sql.numbered(item, "GROUP BY", len(query.expressions))
-        return item if place is None else without_alias(query.expressions[place])
-
-    def _of_person(
-        self, scope: Scope, relation: Relation, name: str, node: exp.Expression, keys: list[tuple[exp.Expression, Expr]]
-    ) -> tuple[Field, str, Expr]:
-        """A column of the result: a key, or an aggregate of the person's rows, with the range that follows from the
-        bounds.
-        """
-        if any(node == item for item, _ in keys):
-            expr = scope.translate(node)
-            return self.names.fresh(name, expr.field if isinstance(expr, Ref) else _like(expr, self.work)), "key", expr
-        rows = rows_of_person(relation)
-        if isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, exp.Star)):
-            return self.names.fresh(name, _counted(rows)), "count", Const(1, "integer")
-        word = _PER_PERSON.get(type(node))
-        if word is None or isinstance(node.this, exp.Distinct | exp.Star) or not isinstance(node.this, exp.Expression):
-            self.sql.refuse(
-                node,
-                "A query in FROM that groups by the person can select the keys and COUNT, SUM, AVG, MIN and MAX only.",
-                "Compute with them in the query around it.",
-                code="sql-inner-aggregate",
-            )
-        value = scope.translate(node.this)
-        known = replace(value.field, origin=None) if isinstance(value, Ref) else _like(value, self.work)
-        if word == "count":
-            known = _counted(rows)
-        elif word in ("sum", "avg"):
-            if value.type not in ("integer", "number", "boolean"):
-                what = f"{node.this.sql()} is not a number. Cast it to DOUBLE."
-                self.sql.unknown(node, what, code="sql-not-a-number")
-            within = range_of(value)
-            if word == "sum" and within is not None:
-                within = None if rows is None else (rows * min(within[0], 0), rows * max(within[1], 0))
-            kind: Type = "number" if "number" in (value.type, {"avg": "number"}.get(word)) else "integer"
-            known = Field("", "", kind, within if _may_have_range(within) else None, found=known.found)
-        return self.names.fresh(name, known), word, value
 
     def _union(self, node: exp.Union, ctes: Mapping[str, exp.Expression]) -> Relation:
         """The rows of both sides. Columns match by position and have the names of the first side."""
         if unread_arguments(node, "this", "expression"):
             what = "Only a plain UNION ALL is supported."
             self.sql.refuse(node, what, "Write SELECT … UNION ALL SELECT ….", code="sql-union")
-        left, right = self._rows(node.this, ctes), self._rows(node.expression, ctes)
+        left, right = self.rows_in(node.this, ctes), self.rows_in(node.expression, ctes)
         if left.public != right.public:
             what = "A union of public and private rows is not supported."
             self.sql.refuse(node, what, "Ask about the private rows only.", code="sql-union-public")
@@ -254,8 +189,10 @@ class Sources:
         other = first.other if first.other == second.other else None
         return self.names.fresh(first.name, Field("", "", first.type, between, choices, origin, None, found, other))
 
-    def _check_clauses(self, node: exp.Select) -> None:
-        for name in sorted(unread_arguments(node, *_INSIDE, "kind", "hint")):
+    def check_clauses(self, node: exp.Select) -> None:
+        """Refuse the clauses that are not supported in FROM."""
+        read = (*_INSIDE, *(["having"] if node.args.get("group") else ["qualify", "windows"]))
+        for name in sorted(unread_arguments(node, *read, "kind", "hint")):
             clause, value = name.strip("_").upper(), node.args[name]
             self.sql.refuse(
                 value if isinstance(value, exp.Expression) else node,
@@ -264,24 +201,32 @@ class Sources:
                 code="sql-inner-clause",
             )
 
-    def _columns(self, scope: Scope, item: exp.Expression) -> list[tuple[Field, Expr]]:
-        if isinstance(item, exp.Star) and not any(item.args.values()):
-            fields = {field.id: field for names in scope.names.values() for field in names.values()}
-            return [(self.names.fresh(field.name, field), Ref(field)) for field in fields.values()]
-        if isinstance(item, exp.Column) and isinstance(item.this, exp.Star) and not any(item.this.args.values()):
-            if item.table.lower() not in scope.names:
-                what = f"Unknown table {item.table}. Known here: {', '.join(scope.names)}."
-                self.sql.unknown(item, what, code="sql-unknown-table")
-            return [(self.names.fresh(f.name, f), Ref(f)) for f in scope.names[item.table.lower()].values()]
+    def columns_of(self, scope: Scope, item: exp.Expression) -> list[tuple[Field, Expr]]:
+        """The columns that an item of a SELECT list stands for."""
+        star = item.this if isinstance(item, exp.Column) else item
+        if isinstance(star, exp.Star) and not unread_arguments(star, "except_"):
+            return self._all_columns(scope, item.table if isinstance(item, exp.Column) else "", item, star)
         expr = scope.translate(without_alias(item))
         name = item.alias_or_name or item.sql()
-        known = expr.field if isinstance(expr, Ref) else _like(expr, self.work)
+        known = expr.field if isinstance(expr, Ref) else like(expr, self.work)
         return [(self.names.fresh(name, known), expr)]
 
-
-def _counted(rows: int | None) -> Field:
-    """The number of one person's rows, with its range if a bound is declared."""
-    return Field("", "", "integer", None if rows is None else (0, rows))
+    def _all_columns(self, scope: Scope, table: str, item: exp.Expression, star: exp.Star) -> list[tuple[Field, Expr]]:
+        """The columns of all tables, or of one, without those that EXCLUDE lists."""
+        if table and table.lower() not in scope.names:
+            what = f"Unknown table {table}. Known here: {', '.join(scope.names)}."
+            self.sql.unknown(item, what, code="sql-unknown-table")
+        places = [scope.names[table.lower()]] if table else list(scope.names.values())
+        fields = {field.id: (name, field) for names in places for name, field in names.items()}
+        known = {name for name, _ in fields.values()}
+        listed: list[Any] = star.args.get("except_") or []
+        left_out = {one.name.lower(): one for one in listed}
+        for name, one in left_out.items():
+            if name not in known or (isinstance(one, exp.Column) and one.table):
+                what = f"Unknown column {one.sql()}. Known: {', '.join(sorted(known))}."
+                self.sql.unknown(one, what, code="sql-unknown-column")
+        kept = [field for name, field in fields.values() if name not in left_out]
+        return [(self.names.fresh(field.name, field), Ref(field)) for field in kept]
 
 
 def _restrict(field: Field, expr: Expr, source: Relation, work: Work) -> Field:
@@ -294,15 +239,3 @@ def _restrict(field: Field, expr: Expr, source: Relation, work: Work) -> Field:
         return field
     left = restrict_values(expr, narrow, conditions)
     return replace(field, choices=left) if domain is None or len(left) < len(domain) else field
-
-
-def _like(expr: Expr, work: Work) -> Field:
-    """What is known about the values of an expression, as a field."""
-    found = range_of(expr) if expr.type in ("integer", "number") else None
-    first = frozenset(origin for field in expr.fields() for origin in field.found)
-    return Field("", "", expr.type, found if _may_have_range(found) else None, domain_of(expr, (), work), found=first)
-
-
-def _may_have_range(within: Range | None) -> bool:
-    """Whether a range can be declared."""
-    return within is not None and within[0] < within[1] and all(abs(end) <= 1e15 for end in within)

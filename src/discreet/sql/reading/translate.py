@@ -118,7 +118,8 @@ class Translator:
             what, instead = f"{name} is not supported here.", "Aggregate in the SELECT list only."
             code = "sql-misplaced-aggregate"
         elif isinstance(node, exp.Subquery | exp.Query | exp.Exists):
-            what, instead = "A query inside an expression is not supported.", "Write it in FROM, or as a JOIN."
+            what = "A query inside an expression is supported in WHERE, and in the SELECT list of a query in FROM."
+            instead = "Write it there, or as a JOIN."
             code = "sql-subquery"
         elif isinstance(node, exp.Window):
             what, instead = "Window functions are not supported.", "Aggregate with GROUP BY instead."
@@ -179,8 +180,8 @@ class Translator:
 
     def _in(self, node: exp.In) -> Expr:
         if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
-            what = "IN with a query is not supported."
-            self.sql.refuse(node, what, "List the values, or JOIN a public table.", code="sql-subquery")
+            what = "IN with a query is supported in WHERE, and in the SELECT list of a query in FROM."
+            self.sql.refuse(node, what, "Write it there, or list the values.", code="sql-subquery")
         return self._checked(node, "in", node.this, *node.expressions)
 
     def _is(self, node: exp.Is) -> Expr:

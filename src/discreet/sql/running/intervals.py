@@ -17,6 +17,7 @@ from discreet.sql.expressions import Call, Const, Expr, Ref
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Aggregate, Measure, Question
 from discreet.sql.running.loss import Loss
+from discreet.sql.running.pairs import PAIRS, band_of_pair, value_of_pair
 
 Floats = NDArray[np.float64]
 _TAILS = np.exp(-np.linspace(0.01, 14.0, 29))
@@ -154,7 +155,7 @@ class Columns:
     def clipped(self, expr: Expr) -> float | None:
         """The estimated part of a column that is lost to clipping. None if nothing was clipped."""
         used = [self._by_field[field.id] for field in expr.fields() if field.id in self._by_field]
-        parts = [aggregate.parts[-1 if aggregate.kind in ("variance", "stddev") else 0] for aggregate in used]
+        parts = [aggregate.parts[-1 if aggregate.kind in ("variance", "stddev", *PAIRS) else 0] for aggregate in used]
         added = [part for part in parts if self.question.measures[part].is_added]
         return None if self.loss is None or not added else max(map(self.loss.share, added))
 
@@ -173,6 +174,8 @@ def _ends(measure: Measure) -> tuple[float, float]:
 
 def combine(aggregate: Aggregate, measures: list[Measure], numbers: list[Floats]) -> Floats:
     """An aggregate, computed from its measures in steps."""
+    if aggregate.kind in PAIRS:
+        return value_of_pair(aggregate, measures, numbers)
     match aggregate.kind:
         case "count":
             return numbers[0]
@@ -194,6 +197,8 @@ def combine(aggregate: Aggregate, measures: list[Measure], numbers: list[Floats]
 
 
 def _band_of(aggregate: Aggregate, measures: list[Measure], bands: list[Band]) -> Band:
+    if aggregate.kind in PAIRS:
+        return band_of_pair(aggregate, measures, bands)
     match aggregate.kind:
         case "count":
             return bands[0]

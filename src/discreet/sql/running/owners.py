@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from discreet.sql.expressions import Call, Field, Ref, call, conjuncts
-from discreet.sql.pricing.relation import Join, Led, Project, Relation, Scan, Where
+from discreet.sql.pricing.relation import Join, Led, Project, Relation, Scan, Tested, Where
 
 
 def without_owners(join: Join) -> Relation:
     """The same rows, without looking up owners that the other side of the join says. The join itself if none does."""
+    if join.kind == "full":
+        return join  # a row without a match needs its own owner
     sides = [(join.left, join.right)] if join.kind == "left" else [(join.left, join.right), (join.right, join.left)]
     for known, other in sides:
         led = next((led for led in _met(other) if isinstance(led, Led) and _says(join, known, other, led)), None)
@@ -34,9 +36,9 @@ def _met(relation: Relation) -> Iterator[Scan | Led]:
     match relation:
         case Scan() | Led():
             yield relation
-        case Where(source=source) | Join(left=source, kind="left"):
+        case Where(source=source) | Tested(source=source) | Join(left=source, kind="left"):
             yield from _met(source)
-        case Join(left=left, right=right):
+        case Join(left=left, right=right, kind="inner"):
             yield from _met(left)
             yield from _met(right)
 
@@ -65,6 +67,9 @@ def _asks(relation: Relation, person: Field) -> bool:
         case Where(condition=condition) | Join(condition=condition):
             asked = any(person in _fields(part) for part in conjuncts(condition))
             return asked or any(_asks(source, person) for source in relation.sources)
+        case Tested(source=source, condition=condition, tests=tests):
+            conditions = (condition, *(test.condition for test in tests))
+            return any(person in _fields(one) for one in conditions) or _asks(source, person)
     return False
 
 
@@ -83,7 +88,7 @@ def _without(relation: Relation, led: Led) -> Relation:
     match relation:
         case Led() if relation is led:
             return led.scan
-        case Where(source=source):
+        case Where(source=source) | Tested(source=source):
             return replace(relation, source=_without(source, led))
         case Join(left=left, right=right):
             person = None if relation.person == led.person else relation.person

@@ -4,10 +4,30 @@ statement.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from discreet.engines.dialect import Dialect
 from discreet.engines.engine import Engine
 from discreet.sql.expressions import Call, Const, Expr, Field, Ref, Window, conjuncts
-from discreet.sql.pricing.relation import Both, Few, Join, Led, PerPerson, Project, Relation, Scan, Where
+from discreet.sql.pricing.relation import (
+    Beside,
+    Both,
+    Few,
+    Join,
+    Led,
+    Marked,
+    Over,
+    PerPerson,
+    Project,
+    Relation,
+    Scan,
+    Test,
+    Tested,
+    Total,
+    Where,
+    Windowed,
+    equal_fields,
+)
 from discreet.sql.running.owners import without_owners
 
 
@@ -19,14 +39,10 @@ def print_expression(expr: Expr, dialect: Dialect) -> str:
             return dialect.quote(field.id)
         case Const(value=value):
             return dialect.literal(value)
-        case Call(op="and" | "or" as op):
-            return f"({f' {op.upper()} '.join(inner)})"
+        case Call(op="and" | "or" | "case" as op):
+            return _combined(op, inner)
         case Call(op="in"):
             return f"({inner[0]} IN ({', '.join(inner[1:])}))"
-        case Call(op="case"):
-            whens = zip(inner[:-1:2], inner[1:-1:2], strict=True)
-            branches = " ".join(f"WHEN {when} THEN {then}" for when, then in whens)
-            return f"CASE {branches} ELSE {inner[-1]} END"
         case Call(op="released", detail=name):
             return f"{name}({', '.join(inner)})"
         case Call(op="subtract", args=(first, second)) if first.type in ("date", "timestamp"):
@@ -44,6 +60,17 @@ def print_window(window: Window, dialect: Dialect) -> str:
     order = ", ".join(f"{safe(one.expr, dialect)} {one.way}" for one in window.order)
     over += [f"ORDER BY {order}"] if order else []
     return f"{window.function}({args}) OVER ({' '.join([*over, window.detail]).strip()})"
+
+
+def _combined(op: str, inner: list[str]) -> str:
+    """Printed conditions, combined. Every engine writes this in the same way."""
+    if op == "not":
+        return f"(NOT {inner[0]})"
+    if op == "case":
+        whens = zip(inner[:-1:2], inner[1:-1:2], strict=True)
+        branches = " ".join(f"WHEN {when} THEN {then}" for when, then in whens)
+        return f"CASE {branches} ELSE {inner[-1]} END"
+    return f"({f' {op.upper()} '.join(inner)})"
 
 
 def safe(expr: Expr, dialect: Dialect) -> str:
@@ -70,10 +97,25 @@ def rows_of(relation: Relation, engine: Engine) -> str:
             return dialect.few_of_each(rows_of(source, engine), quoted(key.id), most, kept)
         case Both(left=left, right=right, fields=fields, person=person):
             return " UNION ALL ".join(_rename_columns(side, fields, person, engine) for side in (left, right))
+        case Where(source=Tested() as tested, condition=condition):
+            # first what needs no other rows
+            return rows_of(replace(tested, source=Where(tested.source, condition)), engine)
         case Where(source=source, condition=condition):
             # one by one, so that the engine can apply each before a join
             parts = " AND ".join(safe(part, dialect) for part in conjuncts(condition))
             return f"SELECT * FROM ({rows_of(source, engine)}) AS one WHERE {parts}"
+        case Tested(source=source, condition=condition, tests=tests):
+            known = {test.field: _exists(test, source, engine) for test in tests}
+            parts = " AND ".join(_tested(part, known, dialect) for part in conjuncts(condition))
+            return f"SELECT * FROM ({rows_of(source, engine)}) AS one WHERE {parts}"
+        case Marked(source=source, tests=tests):
+            marks = [f"{_exists(test, source, engine)} AS {quoted(test.field.id)}" for test in tests]
+            return f"SELECT *, {', '.join(marks)} FROM ({rows_of(source, engine)}) AS one"
+        case Total(source=source, columns=columns):
+            shown = [f"{_of_person(*column, dialect)} AS {quoted(column[0].id)}" for column in columns]
+            return f"SELECT {', '.join(shown)} FROM ({rows_of(source, engine)}) AS one"
+        case Beside(left=left, right=right):
+            return f"SELECT * FROM ({rows_of(left, engine)}) AS one CROSS JOIN ({rows_of(right, engine)}) AS other"
         case Project(source=source, columns=columns, person=person):
             shown = [f"{safe(expr, dialect)} AS {quoted(field.id)}" for field, expr in columns]
             if person is not None and source.person is not None and person not in relation.fields:
@@ -81,32 +123,124 @@ def rows_of(relation: Relation, engine: Engine) -> str:
             rows = rows_of(source, engine)
             computed = isinstance(source, Project) and any(isinstance(expr, Call) for _, expr in source.columns)
             return f"SELECT {', '.join(shown)} FROM ({dialect.fenced(rows) if computed else rows}) AS one"
-        case PerPerson(source=source, keys=keys, columns=columns, person=person) if source.person is not None:
-            whose = quoted(source.person.id)
+        case PerPerson(source=source, keys=keys, columns=columns, person=person):
+            whose = [] if source.person is None else [quoted(source.person.id)]
             shown = [f"{_of_person(*column, dialect)} AS {quoted(column[0].id)}" for column in columns]
             if person is not None and person not in relation.fields:
-                shown.append(f"{whose} AS {quoted(person.id)}")
+                shown.append(f"{whose[0]} AS {quoted(person.id)}")
             # a constant would be read as a position
             parted = [_key(key, dialect) for key in keys if not isinstance(key, Const)]
-            group = ", ".join(dict.fromkeys([whose, *parted]))
+            group = ", ".join(dict.fromkeys([*whose, *parted])) or "()"
             return f"SELECT {', '.join(shown)} FROM ({rows_of(source, engine)}) AS one GROUP BY {group}"
+        case Windowed(source=source, columns=over):
+            return _windowed(source, over, engine)
         case Join(left=left, right=right, condition=condition, kind=kind):
             lean = without_owners(relation)
             if lean is not relation:
                 return rows_of(lean, engine)
-            join = "LEFT JOIN" if kind == "left" else "JOIN"
+            join = {"inner": "JOIN", "left": "LEFT JOIN", "full": "FULL JOIN"}[kind]
             on = " AND ".join(_on(part, dialect) for part in conjuncts(condition))
             sides = f"({rows_of(left, engine)}) AS one {join} ({rows_of(right, engine)}) AS other"
-            return f"SELECT * FROM {sides} ON {on}"
+            person = relation.person
+            if kind != "full" or person is None or left.person is None or right.person is None:
+                return f"SELECT * FROM {sides} ON {on}"
+            either = f"coalesce({quoted(left.person.id)}, {quoted(right.person.id)})"
+            return f"SELECT *, {either} AS {quoted(person.id)} FROM {sides} ON {on}"
     raise AssertionError(f"a relation that nobody listed: {type(relation).__name__}")
+
+
+def _windowed(source: Relation, columns: tuple[tuple[Field, Over], ...], engine: Engine) -> str:
+    """Rows with functions of all rows of the same person.
+
+    Promise: rows that no column tells apart are the same, as zero has no sign and there is one NaN. So if an order is
+    total in all columns, no result depends on where the rows of others lie.
+    """
+    dialect, quoted = engine.dialect, engine.dialect.quote
+    own = dict.fromkeys([*source.fields, *([] if source.person is None else [source.person])])
+    named: dict[str, str] = {}
+    shown = []
+
+    def name(text: str) -> str:
+        return named.setdefault(text, f"e{len(named)}")
+
+    for field, over in columns:
+        whose = [] if source.person is None else [quoted(source.person.id)]
+        whose += [name(_key(key, dialect)) for key in over.by]
+        parted = f"PARTITION BY {', '.join(whose)} " if whose else ""
+        ends = {(False, False): "ASC NULLS LAST", (False, True): "ASC NULLS FIRST"}
+        ends |= {(True, False): "DESC NULLS LAST", (True, True): "DESC NULLS FIRST"}
+        order = [f"{name(_key(expr, dialect))} {ends[how[0], how[1]]}" for expr, *how in over.order]
+        if over.total:
+            order += [f"{_ordered(one, dialect)} ASC NULLS LAST" for one in source.fields if one.type != "other"]
+        frame = "" if over.frame is None else f" ROWS BETWEEN {_end(over.frame[0], 0)} AND {_end(over.frame[1], 1)}"
+        window = f"{parted}{'ORDER BY ' + ', '.join(order) if order else ''}{frame}"
+        value = "" if over.value is None else name(_key(over.value, dialect))
+        shown.append(f"{_over(field, over, value, window, dialect)} AS {quoted(field.id)}")
+    cells = [(f, dialect.canonical(quoted(f.id), f.type) if f.type == "number" else quoted(f.id)) for f in own]
+    inner = [*(f"{cell} AS {quoted(f.id)}" for f, cell in cells), *(f"{text} AS {one}" for text, one in named.items())]
+    rows = f"SELECT {', '.join(inner)} FROM ({rows_of(source, engine)}) AS one"
+    return f"SELECT {', '.join([*(quoted(f.id) for f in own), *shown])} FROM ({rows}) AS one"
+
+
+def _ordered(field: Field, dialect: Dialect) -> str:
+    """A column to order by. Numbers are canonical already, and text is ordered by its bytes on every engine."""
+    name = dialect.quote(field.id)
+    return name if field.type == "number" else dialect.canonical(name, field.type)
+
+
+def _end(distance: int | None, side: int) -> str:
+    if distance is None:
+        return f"UNBOUNDED {('PRECEDING', 'FOLLOWING')[side]}"
+    return "CURRENT ROW" if not distance else f"{abs(distance)} {'PRECEDING' if distance < 0 else 'FOLLOWING'}"
+
+
+def _over(field: Field, over: Over, value: str, window: str, dialect: Dialect) -> str:
+    """One function of a window."""
+    match over.word:
+        case "row_number" | "rank" | "dense_rank" as word:
+            return f"{word}() OVER ({window})"
+        case "lag" | "lead" as word:
+            return f"{word}({value}, {over.offset}) OVER ({window})"
+        case "first_value" | "last_value" as word:
+            return f"{word}({value}) OVER ({window})"
+        case "sum":
+            return dialect.sum_over(value, window)
+        case "count" | "min" | "max" as word:
+            kind = field.type if over.value is None else over.value.type
+            return f"{dialect.of_person(word, value or '*', field.type, kind)} OVER ({window})"
+    raise AssertionError(f"a window that nobody listed: {over.word}")
+
+
+def _exists(test: Test, source: Relation, engine: Engine) -> str:
+    """Whether some row meets the one at hand. Names of fields are unique, so the query may use those of both."""
+    rows, condition = test.rows, test.condition
+    lean = without_owners(Join(source, rows, condition, "left", source.person, equal_fields(source, rows, condition)))
+    if isinstance(lean, Project) and isinstance(lean.source, Join):
+        rows, condition = lean.source.right, lean.source.condition
+    on = " AND ".join(_on(part, engine.dialect) for part in conjuncts(condition))
+    return f"EXISTS (SELECT 1 FROM ({rows_of(rows, engine)}) AS other WHERE {on})"
+
+
+def _tested(expr: Expr, tests: dict[Field, str], dialect: Dialect) -> str:
+    """A condition over tests. Only its parts without them are made total: engines do not take a query there."""
+    match expr:
+        case Ref(field=field) if field in tests:
+            return tests[field]
+        case Call(op="and" | "or" | "not" | "case" as op, args=args) if not tests.keys().isdisjoint(expr.fields()):
+            return _combined(op, [_tested(arg, tests, dialect) for arg in args])
+    return safe(expr, dialect)
 
 
 def _of_person(field: Field, word: str, expr: Expr, dialect: Dialect) -> str:
     """A key, or an aggregate of one person's rows, over at most the allowed number of rows."""
     if word == "key":
         return _key(expr, dialect)
-    found = dialect.of_person(word, safe(expr, dialect), field.type, expr.type)
-    return f"least({found}, {field.between[1]})" if word == "count" and field.between is not None else found
+    if word == "distinct":
+        found = f"count(DISTINCT {_key(expr, dialect)})"
+    else:
+        found = dialect.of_person(word, safe(expr, dialect), field.type, expr.type)
+    counted = word in ("count", "distinct") and field.between is not None
+    return f"least({found}, {field.between[1]})" if counted and field.between is not None else found
 
 
 def _key(expr: Expr, dialect: Dialect) -> str:
@@ -125,11 +259,16 @@ def _rename_columns(side: Relation, fields: tuple[Field, ...], person: Field | N
 
 
 def _on(condition: Expr, dialect: Dialect) -> str:
-    """An equality of columns that the engine can join by, as one type. Any other condition is made total."""
+    """An equality of columns that the engine can join by, as one type. Any other condition is made total, unless it
+    compares columns of one type, which no value stops.
+    """
     match condition:
-        case Call(op="eq", args=(Ref(field=first), Ref(field=second))) if first.type == second.type:
+        case Call(op=op, args=(Ref(field=first), Ref(field=second))) if op in _COMPARED and first.type == second.type:
             return print_expression(condition, dialect)
         case Call(op="eq", args=(Ref() as first, Ref() as second)):
             kind = "number" if "number" in (first.type, second.type) else "timestamp"
             return dialect.equal_as(print_expression(first, dialect), print_expression(second, dialect), kind)
     return safe(condition, dialect)
+
+
+_COMPARED = ("eq", "ne", "lt", "le", "gt", "ge")
