@@ -109,8 +109,7 @@ def rows_of(relation: Relation, engine: Engine) -> str:
             parts = " AND ".join(_tested(part, known, dialect) for part in conjuncts(condition))
             return f"SELECT * FROM ({rows_of(source, engine)}) AS one WHERE {parts}"
         case Marked(source=source, tests=tests):
-            marks = [f"{_exists(test, source, engine)} AS {quoted(test.field.id)}" for test in tests]
-            return f"SELECT *, {', '.join(marks)} FROM ({rows_of(source, engine)}) AS one"
+            return _marked(source, tests, engine)
         case Total(source=source, columns=columns):
             shown = [f"{_of_person(*column, dialect)} AS {quoted(column[0].id)}" for column in columns]
             return f"SELECT {', '.join(shown)} FROM ({rows_of(source, engine)}) AS one"
@@ -219,6 +218,17 @@ def _exists(test: Test, source: Relation, engine: Engine) -> str:
         rows, condition = lean.source.right, lean.source.condition
     on = " AND ".join(_on(part, engine.dialect) for part in conjuncts(condition))
     return f"EXISTS (SELECT 1 FROM ({rows_of(rows, engine)}) AS other WHERE {on})"
+
+
+def _marked(source: Relation, tests: tuple[Test, ...], engine: Engine) -> str:
+    """Rows with what the tests say. Not every engine takes EXISTS as a column, so each test divides the rows."""
+    marked = rows_of(source, engine)
+    for test in tests:
+        met, mark = _exists(test, source, engine), engine.dialect.quote(test.field.id)
+        sides = ((met, engine.dialect.literal(True)), (f"NOT {met}", engine.dialect.literal(False)))
+        parts = [f"SELECT *, {said} AS {mark} FROM ({marked}) AS one WHERE {kept}" for kept, said in sides]
+        marked = " UNION ALL ".join(parts)
+    return marked
 
 
 def _tested(expr: Expr, tests: dict[Field, str], dialect: Dialect) -> str:
