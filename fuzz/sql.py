@@ -99,7 +99,10 @@ class Sql:
 
         database.engine._run = recorded
         try:
-            plan, refused = attempt(lambda: database.plan(text, epsilon=1, delta=1e-6))
+            combined, refused = attempt(lambda: database._combined(text, {"epsilon": 1, "delta": 1e-6}))
+            plan = None
+            if combined is None and refused is None:
+                plan, refused = attempt(lambda: database.plan(text, epsilon=1, delta=1e-6))
             if _standing(database) != before:
                 raise Broken("a plan was charged")
             with testing.frozen(3) as tape:
@@ -116,11 +119,17 @@ class Sql:
         if refused is not None:
             raise Broken("a question without a plan was answered", refused)
         after = _standing(database)
-        cost = database.ledger.rule.coordinates(plan.price.guarantee)
         paid = tuple(now - then for now, then in zip(after[1], before[1], strict=True))
+        shape = answer.table.schema
+        if combined is not None:  # a part that was measured before is free
+            costs = [database.ledger.rule.coordinates(part.price.guarantee) for part in combined.plans]
+            if any(one > sum(each) for one, each in zip(paid, zip(*costs, strict=True), strict=True)):
+                raise Broken("more was charged than the plans say", (paid, costs))
+            return f"{len(costs)} combined", shape, str(answer.guarantee), sent
+        assert plan is not None
+        cost = database.ledger.rule.coordinates(plan.price.guarantee)
         if after[0] != before[0] + 1 or paid != cost:
             raise Broken("the charge is not that of the plan", (before, after, cost))
-        shape = answer.table.schema
         named = f"answered: {len(plan.question.keys)} keys, {sorted({str(field.type) for field in shape})}"
         if plan.groups is None:  # which keys are found is noise, and so is how many
             return named, shape, str(answer.guarantee), sent

@@ -188,6 +188,7 @@ OPEN_CLASSES = {
     "PollRelease": "a result",
     "Answer": "a result",
     "Distribution": "a result",
+    "GroupedRelease": "a result",
     "Explanation": "a result",
     "Plan": "a question and public facts",
     "Policy": "public declarations",

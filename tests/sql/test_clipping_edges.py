@@ -73,7 +73,7 @@ def test_a_mean_of_nobody_has_no_interval():
     [center] = re.findall(r"the center of t.i: ([^;]+);", answer.notes[0])
     assert (answer.table["m_error"].to_pylist() == [None]) is (round(float(center)) != 0)
     assert "probably too few people" in " ".join(answer.notes)
-    assert database.sql("SELECT AVG(i) AS m FROM t", epsilon=1).table["m_error"].to_pylist()[0] < 1
+    assert database.sql("SELECT AVG(i) AS m FROM t", epsilon=1).table["m_error"].to_pylist()[0] < 5
 
 
 def test_two_columns_of_one_name_have_centers_of_their_own(tmp_path):
