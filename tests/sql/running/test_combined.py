@@ -53,6 +53,7 @@ def test_the_parts_are_charged_and_the_rest_is_free(asked):
     assert "2 questions were answered" in str(answer)
 
 
+@pytest.mark.slow
 def test_errors_hold_the_truth(asked):
     """Over 6 answers of 3 rows each; a fair 95% is missed by so many more with probability 1e-7."""
     apart = []

@@ -49,6 +49,7 @@ def misses(answer, name, truth):
     return np.abs(value - truth) > half * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_errors_of_windows_hold_the_truth(asked):
     """Over 4 answers of 40 independent parts: a 95% that is fair is missed by so many more with probability 1e-7."""
     shown = ", ".join(f"{text} AS {name}" for name, (text, _) in COLUMNS.items())
@@ -67,6 +68,7 @@ def test_errors_of_windows_hold_the_truth(asked):
             assert np.mean(found) >= 0.01, f"{name}: far too wide"
 
 
+@pytest.mark.slow
 def test_errors_of_chosen_rows_hold_at_once(asked):
     """The largest of groups with noise are those with the largest noise: 25 answers, all ten rows of each."""
     true = SIZES.reshape(-1, EACH)

@@ -163,6 +163,7 @@ def test_groups_share_what_one_person_supports():
 
 
 @pytest.mark.parametrize("bounds", [(1, 1, 1), (3, 2, 2), (4, 2, 4), (5, 5, 1), (9, 3, 3)])
+@pytest.mark.slow
 def test_declared_bounds_hold_for_values(bounds):
     """With and without one person, over all groups together: at most as many values as rows are declared."""
     rows, groups, per_group = bounds
