@@ -712,6 +712,18 @@ def check_support():
     return check_pairs([(runs[0], other) for other in runs[1:]], epsilons=(0.25, 0.5, 1.0, 1.5))
 
 
+SHARP = SupportLimit(limits=(1, 2, 4), penalty=0, rate=Fraction(1, 2))
+
+
+def check_sharp_support():
+    """The neighbors, among all counts below 10, that are told apart best: their loss is 0.605 of the claimed ε. So a
+    choice with half of the noise is caught.
+    """
+    bound = dp.Sensitivity(1, "Linf", grain=1, monotone=True)
+    one, more = (drawn(SHARP, value, bound, window=4) for value in ((0, 3, 1), (0, 5, 5)))
+    return check_pairs([(one, more)], epsilons=(0.0, 0.25, 0.5, 1.0, 1.1))
+
+
 def check_support_replaced():
     """A replaced person adds to one count and takes from another."""
     bound = dp.Sensitivity(1, "Linf", grain=1)
@@ -722,7 +734,13 @@ def check_support_replaced():
 
 def test_limit_of_support():
     assert check_support() > 0.1
+    assert check_sharp_support() > 0.25
     assert check_support_replaced() > 0.1
+
+
+def test_mutant_a_limit_of_support_with_half_of_the_noise(monkeypatch):
+    mutate(monkeypatch, SupportLimit, "_draw", "PermuteAndFlip(rate=self.rate)", "PermuteAndFlip(rate=2 * self.rate)")
+    killed(check_sharp_support)
 
 
 def test_mutant_counts_with_different_limits_are_compared_as_they_are(monkeypatch):

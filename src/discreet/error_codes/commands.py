@@ -8,7 +8,7 @@ COMMANDS = {
     "command-pair": Explained("`--within 50`", "The option takes a column and a number.", "`--within visits=50`"),
     "command-question": Explained(
         "`discreet query clinic.toml --epsilon 1`",
-        "There is no question.",
+        "A question is missing.",
         '`discreet query clinic.toml "SELECT COUNT(*) FROM visits" --epsilon 1`',
     ),
     "magic-options": Explained(

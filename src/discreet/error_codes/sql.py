@@ -271,7 +271,7 @@ JOINS = {
 FUNCTIONS = {
     "sql-aggregate": Explained(
         "`SELECT STRING_AGG(city, ',') FROM visits`",
-        "There is no private answer to this aggregate, or not in this form.",
+        "This aggregate has no private answer, or not in this form.",
         "`SELECT city, COUNT(*) FROM visits GROUP BY city`, or another of COUNT, SUM, AVG, VARIANCE, STDDEV, "
         "MEDIAN, QUANTILE_CONT, MIN and MAX",
     ),

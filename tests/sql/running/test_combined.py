@@ -135,7 +135,8 @@ def test_it_is_explained_and_drawn(asked):
         (f"SELECT getenv('HOME') AS h, n FROM ({SIZES}) u", "sql-function"),
         (f"SELECT STDDEV(n) AS s FROM ({SIZES}) u", "sql-function"),
         (f"SELECT lpad(city, 1000000000, 'x') AS c, n FROM ({SIZES}) u", "sql-function"),
-        (f"SELECT nothing FROM ({SIZES}) u", "sql-not-computable"),
+        (f"SELECT nothing FROM ({SIZES}) u", "sql-unknown-column"),
+        (f"SELECT u.n || 1 AS x, date_trunc('month', n) AS d FROM ({SIZES}) u", "sql-not-computable"),
     ],
 )
 def test_what_reads_more_than_answers_is_refused_before_it_costs(asked, text, code):

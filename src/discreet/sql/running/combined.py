@@ -41,13 +41,14 @@ class CombinedPlan:
 
     def check(self) -> None:
         """Refuse, before anything is charged, a statement that cannot be computed from the answers."""
-        engine = DuckDB({})
         columns = {
             name_of(number): {output.name: output.expr.type for output in plan.question.outputs}
             for number, plan in enumerate(self.plans)
         }
         for table in self.combination.public:
             columns[table.name.lower()] = {column.name: column.type for column in table.columns.values()}
+        self._check_names({name for listed in columns.values() for name in listed})
+        engine = DuckDB({})
         fine = engine.computes(_placed(self.combination, {name: _empty(kinds) for name, kinds in columns.items()}))
         engine.close()
         if not fine:
@@ -56,6 +57,18 @@ class CombinedPlan:
                 "the names and types of the columns that it uses.",
                 code="sql-not-computable",
             )
+
+    def _check_names(self, columns: set[str]) -> None:
+        """Name a column that neither the answers and tables have, nor the statement itself makes."""
+        statement: Any = self.combination.statement
+        made = {alias.alias for alias in statement.find_all(exp.Alias)}
+        made |= {name.name for alias in statement.find_all(exp.TableAlias) for name in alias.args.get("columns") or ()}
+        known = {name.lower() for name in columns | made}
+        for node in statement.find_all(exp.Column):
+            if not isinstance(node.this, exp.Star) and node.name.lower() not in known:
+                listed = ", ".join(sorted(columns | made))
+                what = f"Unknown column {node.name}. Known: {listed}."
+                self.combination.sql.unknown(node, what, code="sql-unknown-column")
 
 
 class CombinedAnswer(Answer):
