@@ -440,3 +440,38 @@ def test_mutant_zeros_keep_their_sign(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dialect, "canonical", lambda value, kind: value)
     with pytest.raises(AssertionError):
         test_the_sign_of_a_zero_does_not_say_which_row_comes_first()
+
+
+# --- rows that are chosen at random ---------------------------------------------------------------------------------
+
+
+def check_marked_rows_are_drawn_once() -> None:
+    """With one row of each key in a join, at most one row of the join is there, whatever tests say of it."""
+    rows = {"a": pa.table({"k": [1] * 8, "v": list(range(8))}), "b": pa.table({"k": [1]})}
+    said = {name: (data, {"columns": {"k": {"frequency": 1}}}) for name, data in rows.items()}
+    said["p"] = (pa.table({"v": [0, 2, 4, 6]}), {"public": True})
+    database = connected(said, {"row": True})
+    text = "SELECT t, COUNT(*) AS n FROM (SELECT a.v IN (SELECT v FROM p) AS t FROM a JOIN b ON a.k = b.k) u GROUP BY t"
+    plan = database.plan(text, epsilon=1)
+    for _ in range(20):
+        [found] = read_measures(plan.question, database.engine, plan.enforced, plan.groups)
+        assert sum(found) == 1
+
+
+def test_rows_that_are_chosen_at_random_are_marked_once() -> None:
+    check_marked_rows_are_drawn_once()
+
+
+def test_mutant_each_test_chooses_rows_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dialect, "exists_as_column", False)
+    with pytest.raises(AssertionError):
+        check_marked_rows_are_drawn_once()
+
+
+def test_many_tests_are_one_statement() -> None:
+    listed = ", ".join(f"vid IN (SELECT vid FROM items WHERE n > {n}) AS t{n}" for n in range(12))
+    _, [found] = exact(random_rows(1), f"SELECT COUNT(*) AS n FROM (SELECT {listed} FROM visits) u WHERE t1")
+    _, [simple] = exact(
+        random_rows(1), "SELECT COUNT(*) AS n FROM visits WHERE vid IN (SELECT vid FROM items WHERE n > 1)"
+    )
+    assert (found == simple).all()

@@ -103,6 +103,9 @@ class Dialect(Protocol):
     gathers: bool
     """Whether the values of all people may be gathered in one process, to match people and values."""
 
+    exists_as_column: bool
+    """Whether EXISTS with a query may be a column, and not only a condition."""
+
     def random_rank(self, person: str, by: Sequence[str], seed: int) -> str:
         """The position of a row among its person's rows, in a random order that depends only on `by`."""
 

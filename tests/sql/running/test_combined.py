@@ -11,6 +11,7 @@ import pytest
 
 import discreet as dp
 from discreet.datasets import database
+from discreet.errors import EngineFailed
 from discreet.sql.reading.combined import combination_in
 from discreet.sql.running import combined as combining
 
@@ -149,3 +150,84 @@ def test_what_reads_more_than_answers_is_refused_before_it_costs(asked, text, co
 def test_errors_that_are_asked_for_are_of_one_question(asked):
     with refuses(dp.InvalidArgument, "one-question-only"):
         asked.sql(BOTH.format(x=1), within={"more": 5})
+
+
+# --- odd statements ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT a.*, b.* FROM ({SIZES}) a JOIN ({SIZES}) b ON a.city = b.city",
+        f"SELECT city, n, n + 1 AS N FROM ({SIZES}) a",
+        f"SELECT city, n, n + 1 AS n_error FROM ({SIZES}) a",
+    ],
+)
+def test_two_columns_of_one_name_are_refused_before_they_cost(asked, text):
+    before = len(asked.ledger.entries())
+    with refuses(dp.QueryError, "sql-same-name"):
+        asked.sql(text, epsilon=1)
+    assert len(asked.ledger.entries()) == before
+
+
+@pytest.mark.parametrize("name", ["draw", "place of the cell", "__part_0__"])
+def test_columns_may_have_any_name(asked, name):
+    sizes = f'SELECT city, COUNT(*) + 0 AS "{name}" FROM t GROUP BY city ORDER BY COUNT(x)'
+    table = asked.sql(f'SELECT d.city, d."{name}" FROM ({sizes}) d', epsilon=1).table
+    assert table.column_names == ["city", name, f"{name}_error"]
+    assert table.column(2).null_count == 0
+    said = asked.sql(f"SELECT '{name}' AS m FROM ({sizes}) u", epsilon=1).table.column("m")
+    assert said.to_pylist() == [name] * 3
+
+
+def test_no_number_stops_a_statement_that_is_charged(asked):
+    failing = "CAST(city AS INTEGER)", "CAST(n AS TINYINT)", "n * 9223372036854775807", "CAST(n AS DECIMAL(2, 1))"
+    listed = ", ".join(f"{expression} AS c{number}" for number, expression in enumerate(failing))
+    table = asked.sql(f"SELECT city, {listed} FROM ({SIZES}) u", epsilon=1).table
+    assert [table.column(f"c{number}").null_count for number in range(len(failing))] == [3] * len(failing)
+
+
+def test_a_noisy_number_under_the_name_of_a_key_is_noisy(asked):
+    named = f"WITH a AS ({SIZES}), b AS (SELECT city AS c, n AS m FROM a), d AS (SELECT c, m AS city FROM b)"
+    assert "city" in asked.sql(f"{named} SELECT * FROM d", epsilon=1).noisy
+
+
+def test_keys_that_are_computed_from_keys_have_no_error(asked):
+    answer = asked.sql(f"SELECT UPPER(COALESCE(city, '')) AS big, n FROM ({SIZES}) u", epsilon=1)
+    assert answer.table.column_names == ["big", "n", "n_error"]
+
+
+def test_one_released_number_under_two_names_has_one_noise(asked):
+    """Its sum with itself has twice its error, and its difference none."""
+    other = SIZES.replace("AS n", "AS m") + " ORDER BY m"
+    text = f"SELECT a.city, n, n + m AS two, n - m AS none FROM ({SIZES}) a JOIN ({other}) b ON a.city = b.city"
+    answer = asked.sql(text, epsilon=1)
+    assert len({part.receipt for part in answer.parts}) == 1
+    for row in answer.table.to_pylist():
+        assert row["two_error"] == 2 * row["n_error"]
+        assert row["none"] == row["none_error"] == 0
+
+
+def test_rows_that_a_public_condition_leaves_out_change_no_error(asked):
+    later = "SELECT city, late, COUNT(*) AS n FROM t GROUP BY city, late"
+    text = f"SELECT city, n * (1 + 999 * late) AS m FROM ({later}) u WHERE late = 0"
+    [narrow] = {row["m_error"] < 500 for row in asked.sql(text, epsilon=1).table.to_pylist()}
+    assert narrow
+
+
+def test_text_does_not_grow_without_end(asked):
+    grown = "'aaaaaaaaaa'"
+    for _ in range(12):
+        grown = f"REPLACE({grown}, 'a', 'aaaaaaaaaa')"
+    for text in (
+        f"SELECT city, COUNT(*) AS n, LENGTH({grown}) AS m FROM t GROUP BY city",
+        f"SELECT LENGTH({grown}) AS m FROM ({SIZES}) u",
+    ):
+        assert set(asked.sql(text, epsilon=1).table.column("m").to_pylist()) == {1000}
+
+
+def test_a_statement_that_takes_too_long_is_given_up(asked, monkeypatch):
+    monkeypatch.setattr(combining, "SECONDS", 0.2)
+    many = ", ".join(f"({SIZES}) t{n}" for n in range(26))
+    with refuses(EngineFailed, "engine-failed"):
+        asked.sql(f"SELECT SUM(t0.n * t25.n) AS s FROM {many}", epsilon=1)

@@ -234,6 +234,7 @@ def drawn(rows: str, columns: Sequence[str], seed: int) -> str:
 
 ranks_all = False
 gathers = True
+exists_as_column = True
 
 
 def random_rank(person: str, by: Sequence[str], seed: int) -> str:

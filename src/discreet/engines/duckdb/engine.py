@@ -291,9 +291,20 @@ class DuckDB:
         """The result of a statement that was printed for this engine."""
         return self._run(statement, lambda result: result.fetchall())  # type: ignore[no-any-return]
 
-    def table(self, statement: str) -> Any:
-        """The same as an Arrow table."""
-        return self._held(lambda: self._connection.sql(statement).to_arrow_table())
+    def table(self, statement: str, *, seconds: float | None = None) -> Any:
+        """The same as an Arrow table. It is given up after so many seconds, if a number is given."""
+
+        def within() -> Any:
+            timer = None if seconds is None else threading.Timer(seconds, self._connection.interrupt)
+            if timer is not None:
+                timer.start()
+            try:
+                return self._connection.sql(statement).to_arrow_table()
+            finally:
+                if timer is not None:
+                    timer.cancel()
+
+        return self._held(within)
 
     def hold(self, statement: str) -> str | None:
         """Compute a statement once, for later statements that read its result by the returned name."""

@@ -226,6 +226,7 @@ def paired(rows: str, pairs: str, names: Sequence[str]) -> str:
 
 ranks_all = True
 gathers = True
+exists_as_column = True
 
 
 _OTHER = 3_037_000_493_202_177_609

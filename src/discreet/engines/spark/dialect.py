@@ -19,6 +19,7 @@ from discreet.exact.randomness import random_integer
 
 ranks_all = True
 gathers = False
+exists_as_column = False
 
 
 def total(value: str) -> str:

@@ -403,7 +403,7 @@ def rows_joined(relation: Relation) -> int:
 def rows_compared(relation: Relation) -> int:
     """How many rows of one person the engine may make or compare: for a test, each row with each of the other ones."""
     tested = [
-        (part.source, test.rows) for part in parts_of(relation) if isinstance(part, Tested) for test in part.tests
+        (part.source, test.rows) for part in parts_of(relation) if isinstance(part, _Testing) for test in part.tests
     ]
     compared = [rows_joined(source) * rows_joined(rows) for source, rows in tested if not rows.public]
     return max([rows_joined(relation), *compared])

@@ -7,7 +7,7 @@ asks two questions. Everything after their noise is free.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NoReturn
 
@@ -19,6 +19,8 @@ from discreet.sql.reading.grouped import aliased
 from discreet.sql.reading.parse import Text, grouped_items, parse_query, without_alias
 from discreet.sql.reading.released import WINDOWS, ReleasedTranslator
 from discreet.sql.reading.sources import Sources
+from discreet.sql.reading.subqueries import parts_of_condition
+from discreet.sql.reading.unstopped import unstopped
 from discreet.sql.schema import Schema, Table
 
 Kind = Literal["question", "answers", "public", "rows"]
@@ -69,7 +71,7 @@ class Combination:
             if name in tables and name not in ctes:
                 alias = exp.to_identifier(table.alias or table.name, quoted=True)
                 table.replace(exp.to_table(tables[name], alias=alias))
-        return placed.sql(dialect="duckdb", comments=False)
+        return str(unstopped(placed).sql(dialect="duckdb", comments=False))
 
     @property
     def chooses(self) -> bool:
@@ -78,9 +80,9 @@ class Combination:
         unions = self.statement.find_all(exp.Union)
         return self.statement.find(*chosen) is not None or any(union.args.get("distinct") for union in unions)
 
-    def unchosen(self) -> Combination:
-        """The same statement, in which the last step shows all rows: how rows may be moved is simulated before any are
-        chosen.
+    def unchosen(self, is_fixed: Callable[[Any], bool]) -> Combination:
+        """The same statement, in which no noise chooses what the last step shows: how rows may be moved is simulated
+        before any are chosen. Conditions that are fixed, as they depend on keys and public rows only, stay.
         """
         statement: Any = self.statement.copy()
         if isinstance(statement, exp.Select):
@@ -90,8 +92,12 @@ class Combination:
                 not join.args.get("on") and not join.args.get("using") for join in statement.args.get("joins") or ()
             )
             if not listed and not any(item.find(exp.Window) for item in statement.expressions):
-                statement.set("where", None)
-                statement.set("having", None)
+                for name in ("where", "having"):
+                    clause = statement.args.get(name)
+                    kept = (
+                        [] if clause is None else [part for part in parts_of_condition(clause.this) if is_fixed(part)]
+                    )
+                    statement.set(name, type(clause)(this=exp.and_(*kept)) if kept else None)
         return replace(self, statement=statement)
 
     def branches(self) -> list[exp.Select]:

@@ -15,11 +15,10 @@ from sqlglot import exp
 from discreet.sql.expressions import Const, Expr, Ordering, Window, call, walk
 from discreet.sql.reading.parse import unread_arguments
 from discreet.sql.reading.translate import ALLOWED, Rule, Translator
+from discreet.sql.reading.unstopped import LONGEST
 from discreet.sql.schema import Type
 
 _SIDES = ("PRECEDING", "FOLLOWING")
-LONGEST = 1000
-"""A text that is longer would cost memory, and nobody would read it."""
 _WIDE = re.compile(r"\d{4,}|\*")
 Read = Callable[["ReleasedTranslator", Any], tuple[Expr, ...]]
 """The arguments of a function."""

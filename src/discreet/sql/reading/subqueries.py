@@ -226,6 +226,8 @@ class Subqueries:
     ) -> tuple[Relation, Expr, Pairs]:
         """The aggregates for each combination of keys, and the condition that gives each row its own."""
         pairs = equal_fields(scope.relation, rows, _all(correlated))
+        if self.sources.schema.unit.column is None:
+            pairs = tuple((a, b) for a, b in pairs if a.type == b.type)  # a cast could make different keys equal
         if len(pairs) < len(correlated):
             self._refuse_number(node)
         mine, theirs = scope.relation.person, rows.person

@@ -6,6 +6,7 @@ The ε of the statement is divided evenly among the questions. What runs on thei
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from sqlglot import exp
 from discreet.engines.duckdb.dialect import TYPES, quote
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.engine import Engine
-from discreet.errors import EngineFailed, NotAllowed
+from discreet.errors import EngineFailed, NotAllowed, QueryError
 from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Approx
 from discreet.mechanisms.protocol import tidy
@@ -30,6 +31,8 @@ from discreet.sql.schema import Type
 
 DRAWS = 300
 """The statement runs on so many simulated answers, to say how large its errors may be."""
+SECONDS, MEMORY = 60, "2GB"
+"""What a statement over answers may take: a short text can ask for all pairs of all rows, again and again."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,9 @@ class CombinedPlan:
             columns[table.name.lower()] = {column.name: column.type for column in table.columns.values()}
         self._check_names({name for listed in columns.values() for name in listed})
         engine = DuckDB({})
-        fine = engine.computes(_placed(self.combination, {name: _empty(kinds) for name, kinds in columns.items()}))
+        texts = [_placed(self.combination, {n: _nulls(k, many) for n, k in columns.items()}) for many in (0, 1)]
+        fine = all(map(engine.computes, texts))
+        named = engine.table(texts[0]).column_names if fine else []
         engine.close()
         if not fine:
             raise NotAllowed(
@@ -57,6 +62,12 @@ class CombinedPlan:
                 "the names and types of the columns that it uses.",
                 code="sql-not-computable",
             )
+        both = [name.lower() for name in (*named, *(f"{name}_error" for name in named))]
+        if len(set(both)) < len(both):
+            what = (
+                "Two columns of the answer have the same name, or one has that of another's error. Rename one with AS."
+            )
+            raise QueryError(what, code="sql-same-name")
 
     def _check_names(self, columns: set[str]) -> None:
         """Name a column that neither the answers and tables have, nor the statement itself makes."""
@@ -119,21 +130,28 @@ class CombinedAnswer(Answer):
         """
         if not self.noisy:
             return {}
+        # answers with one receipt are the same released numbers, and have the same noise
+        first = {part.receipt: number for number, part in reversed(list(enumerate(self.parts)))}
+        streams = [number if part.receipt is None else first[part.receipt] for number, part in enumerate(self.parts)]
         drawn = {
-            name_of(stream): redrawn_table(part.question, part._columns, part._shown[0], DRAWS, stream)
-            for stream, part in enumerate(self.parts)
+            name_of(number): redrawn_table(part.question, part._columns, part._shown[0], DRAWS, streams[number])
+            for number, part in enumerate(self.parts)
         }
         keys = [name for name in self.names if name not in self.noisy]
         rows = _identities(self._result, keys)
         if any(table is None for table in drawn.values()) or len(set(rows)) < len(rows) or not rows:
             return {}
         try:
-            found = _run_drawn(self.combination.unchosen(), drawn, self._public)
+            known = self._known()
+            found = _run_drawn(self.combination.unchosen(lambda part: _is_fixed(part, known)), drawn, self._public)
         except EngineFailed:  # the answer is there all the same
             return {}
         place = {row: number for number, row in enumerate(rows)}
         where = np.array([place.get(row, -1) for row in _identities(found, keys)], dtype=np.int64)
-        draws = found.column(DRAW).to_numpy()
+        draws = found.column(0).to_numpy()
+        cells = draws[where >= 0] * len(rows) + where[where >= 0]
+        if len(np.unique(cells)) < len(cells):
+            return {}  # rows that are left out share their keys with those that are shown
         halves = {}
         for name in self.noisy:
             if str(self._result.column(name).type) not in ("int64", "double"):
@@ -142,18 +160,13 @@ class CombinedAnswer(Answer):
             values[draws[where >= 0], where[where >= 0]] = _floats(found.column(name))[where >= 0]
             values[0] = _floats(self._result.column(name))
             low, high = interval_of(values, confidence, self.combination.chooses)
-            halves[name] = np.maximum(high - values[0], values[0] - low)
+            with np.errstate(invalid="ignore"):
+                halves[name] = np.maximum(high - values[0], values[0] - low)
         return halves
 
     def _fixed(self) -> list[bool]:
         """Which columns of the result hold keys or constants, and so no noise."""
-        known: dict[str, list[bool]] = {}
-        for table in self._public.values():
-            for name in table.column_names:
-                known.setdefault(name.lower(), []).append(True)
-        for part in self.parts:
-            for name in part.names:
-                known.setdefault(name.lower(), []).append(name not in part.noisy)
+        known = self._known()
         listed = []
         for select in self.combination.branches():
             items: list[Any] = [without_alias(item) for item in select.expressions]
@@ -162,6 +175,23 @@ class CombinedAnswer(Answer):
             fixed = [_is_fixed(item, known) for item in items]
             listed.append(fixed if len(fixed) == len(self.names) else [False] * len(self.names))
         return [all(column) for column in zip(*listed, strict=True)]
+
+    def _known(self) -> dict[str, bool]:
+        """For each name of a column: whether all columns of this name hold no noise, wherever they stand."""
+        known = {name.lower(): True for table in self._public.values() for name in table.column_names}
+        for part in self.parts:
+            known |= {name.lower(): known.get(name.lower(), True) and name not in part.noisy for name in part.names}
+        statement: Any = self.combination.statement
+        for alias in statement.find_all(exp.TableAlias):
+            known |= {name.name.lower(): False for name in alias.args.get("columns") or ()}
+        aliases = list(statement.find_all(exp.Alias))
+        known = {alias.alias.lower(): True for alias in aliases} | known
+        for _ in aliases:  # an alias of an alias of a noisy column is noisy
+            noisy = {alias.alias.lower(): False for alias in aliases if not _is_fixed(alias.this, known)}
+            if all(not known[name] for name in noisy):
+                break
+            known |= noisy
+        return known
 
     def _names_of(self, select: exp.Select) -> list[str]:
         """The columns of SELECT *: those of an answer, or of the result."""
@@ -199,41 +229,56 @@ def _sum(costs: Sequence[Approx]) -> Approx:
 
 def _run(combination: Combination, tables: Mapping[str, Any]) -> Any:
     """The statement on the answers and public tables."""
-    engine = DuckDB({f"part{number}": table for number, table in enumerate(tables.values())})
+    engine = _opened(tables)
     sources = {name: f"(SELECT * FROM {engine.relations[f'part{number}']})" for number, name in enumerate(tables)}
-    found = engine.table(_placed(combination, sources))
+    found = None
+    with suppress(EngineFailed):
+        found = _plain(engine.table(_placed(combination, sources), seconds=SECONDS))
     engine.close()
-    return _plain(found)
+    if found is None:
+        raise EngineFailed(
+            "The questions were answered and charged, but the statement over their answers could not be computed: it "
+            "takes too long, or a query that stands for one value has several. Ask the same questions alone."
+        )
+    return found
+
+
+def _opened(tables: Mapping[str, Any]) -> DuckDB:
+    return DuckDB({f"part{number}": table for number, table in enumerate(tables.values())}, memory=MEMORY)
 
 
 def _run_drawn(combination: Combination, drawn: Mapping[str, Any], public: Mapping[str, Any]) -> Any:
     """The statement on every draw of the answers, with the draw next to each row."""
     tables = {**drawn, **public}
-    engine = DuckDB({f"part{number}": table for number, table in enumerate(tables.values())})
-    sources = {}
+    engine = _opened(tables)
+    sources, draws = {}, quote("all draws")
     for number, name in enumerate(tables):
         relation = engine.relations[f"part{number}"]
-        one = f"(SELECT * EXCLUDE ({DRAW}) FROM {relation} WHERE {DRAW} = d.{DRAW})"
+        one = f"(SELECT * EXCLUDE ({quote(DRAW)}) FROM {relation} WHERE {quote(DRAW)} = {draws}.{quote(DRAW)})"
         sources[name] = one if name in drawn else f"(SELECT * FROM {relation})"
     each = _placed(combination, sources)
-    found = engine.table(f"SELECT d.{DRAW}, q.* FROM range({DRAWS + 1}) AS d({DRAW}), LATERAL ({each}) AS q")
+    numbers = f"range({DRAWS + 1}) AS {draws}({quote(DRAW)})"
+    found = engine.table(f"SELECT {draws}.{quote(DRAW)}, q.* FROM {numbers}, LATERAL ({each}) AS q", seconds=SECONDS)
     engine.close()
     return _plain(found)
 
 
 def _placed(combination: Combination, sources: dict[str, str]) -> str:
     """The statement with a query in the place of each answer."""
-    marks = {name: f"__part_{number}__" for number, name in enumerate(sources)}
+    unused = "__part"
+    while unused in combination.sql.text:
+        unused += "_"
+    marks = {name: f"{unused}_{number}__" for number, name in enumerate(sources)}
     text = combination.text(marks)
     for name, mark in marks.items():
         text = text.replace(mark, sources[name])
     return text
 
 
-def _empty(kinds: Mapping[str, Type]) -> str:
-    """A query with these columns, and no rows."""
+def _nulls(kinds: Mapping[str, Type], many: int) -> str:
+    """A query with these columns, and no row or one."""
     columns = ", ".join(f"CAST(NULL AS {TYPES[kind]}) AS {quote(name)}" for name, kind in kinds.items())
-    return f"(SELECT {columns} WHERE FALSE)"
+    return f"(SELECT {columns} WHERE {'TRUE' if many else 'FALSE'})"
 
 
 def _plain(table: Any) -> Any:
@@ -258,10 +303,11 @@ def _floats(column: Any) -> Any:
     return column.cast("float64").to_numpy(zero_copy_only=False)
 
 
-def _is_fixed(item: Any, known: dict[str, list[bool]]) -> bool:
-    """Whether a column is a key of all answers that have it, or a constant."""
-    constant = isinstance(item, exp.Literal | exp.Boolean | exp.Null)
-    return constant or (isinstance(item, exp.Column) and all(known.get(item.name.lower(), [False])))
+def _is_fixed(item: Any, known: Mapping[str, bool]) -> bool:
+    """Whether an expression is computed from keys and constants only, for each row by itself."""
+    if item.find(exp.AggFunc, exp.Window, exp.Query, exp.Star) is not None:
+        return False
+    return all(known.get(column.name.lower(), False) for column in item.find_all(exp.Column))
 
 
 def _identities(table: Any, keys: Sequence[str]) -> list[tuple[Any, ...]]:

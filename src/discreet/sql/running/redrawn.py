@@ -20,6 +20,8 @@ from discreet.sql.running.shown import DRAW, computed_again, having_rows, releas
 
 MOST_DRAWS, LEAST_DRAWS, MOST_CELLS = 1000, 200, 4_000_000
 """An error is simulated by so many draws, of so many numbers of groups in all. Beyond that, there is none."""
+_MOST_PARTS = 4096
+"""Each part of an answer has its own numbers, so that they are the same whichever parts are drawn again."""
 RANKS = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile")
 """Noise moves a rank by jumps, which no interval describes well."""
 
@@ -73,10 +75,9 @@ def _cells(question: Question, columns: Columns, kept: Any, draws: int, stream: 
     """The released numbers of the groups that HAVING leaves, as they are (draw 0) and as they may be without noise."""
     import pyarrow as pa
 
-    uniform = _Mixed(stream)
     parts: dict[int, Floats] = {}
     for part in sorted(columns.parts_of(*(output.expr for output in question.outputs))):
-        again = columns.redrawn(part, draws, uniform)
+        again = columns.redrawn(part, draws, _Mixed(stream * _MOST_PARTS + part))
         if again is None:
             return None
         parts[part] = np.concatenate([columns.noisy[part][None], again])[:, kept]

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from discreet.engines.dialect import Dialect
 from discreet.engines.engine import Engine
+from discreet.errors import NotAllowed
 from discreet.sql.expressions import Call, Const, Expr, Field, Ref, Window, conjuncts
 from discreet.sql.pricing.relation import (
     Beside,
@@ -28,7 +29,11 @@ from discreet.sql.pricing.relation import (
     Windowed,
     equal_fields,
 )
+from discreet.sql.reading.unstopped import LONGEST
 from discreet.sql.running.owners import without_owners
+
+_MOST_DIVIDED = 6
+"""Each test that divides the rows doubles the statement."""
 
 
 def print_expression(expr: Expr, dialect: Dialect) -> str:
@@ -43,13 +48,21 @@ def print_expression(expr: Expr, dialect: Dialect) -> str:
             return _combined(op, inner)
         case Call(op="in"):
             return f"({inner[0]} IN ({', '.join(inner[1:])}))"
-        case Call(op="released", detail=name):
-            return f"{name}({', '.join(inner)})"
+        case Call(op="released", detail="replace"):
+            return _cut(f"replace({_cut(inner[0])}, {inner[1]}, {_cut(inner[2])})")
+        case Call(op="released", detail=name, type=kind):
+            computed = f"{name}({', '.join(inner)})"
+            return _cut(computed) if kind == "text" else computed
         case Call(op="subtract", args=(first, second)) if first.type in ("date", "timestamp"):
             return dialect.operation("days_between", inner[::-1], (second.type, first.type), "integer")
         case Call(op=op, args=args, type=kind, detail=detail):
             return dialect.operation(op, inner, [arg.type for arg in args], kind, detail)
     raise AssertionError(f"an expression that nobody listed: {type(expr).__name__}")
+
+
+def _cut(text: str) -> str:
+    """A text of released numbers. Repeated replacing would make it too long for the memory."""
+    return f"left({text}, {LONGEST})"
 
 
 def print_window(window: Window, dialect: Dialect) -> str:
@@ -221,10 +234,23 @@ def _exists(test: Test, source: Relation, engine: Engine) -> str:
 
 
 def _marked(source: Relation, tests: tuple[Test, ...], engine: Engine) -> str:
-    """Rows with what the tests say. Not every engine takes EXISTS as a column, so each test divides the rows."""
-    marked = rows_of(source, engine)
+    """Rows with what the tests say. Rows that are chosen at random are read once.
+
+    Where an engine does not take EXISTS as a column, each test divides the rows: the same text then chooses the same
+    rows, as it has a seed.
+    """
+    marked, quoted = rows_of(source, engine), engine.dialect.quote
+    if engine.dialect.exists_as_column:
+        marks = [f"{_exists(test, source, engine)} AS {quoted(test.field.id)}" for test in tests]
+        return f"SELECT *, {', '.join(marks)} FROM ({marked}) AS one"
+    if len(tests) > _MOST_DIVIDED:
+        raise NotAllowed(
+            f"This engine takes at most {_MOST_DIVIDED} IN or EXISTS with a query in one SELECT list. Write others in "
+            "WHERE, or in another query in FROM.",
+            code="sql-too-complex",
+        )
     for test in tests:
-        met, mark = _exists(test, source, engine), engine.dialect.quote(test.field.id)
+        met, mark = _exists(test, source, engine), quoted(test.field.id)
         sides = ((met, engine.dialect.literal(True)), (f"NOT {met}", engine.dialect.literal(False)))
         parts = [f"SELECT *, {said} AS {mark} FROM ({marked}) AS one WHERE {kept}" for kept, said in sides]
         marked = " UNION ALL ".join(parts)

@@ -23,7 +23,7 @@ from discreet.sql.question import Question
 from discreet.sql.running.intervals import Columns
 from discreet.sql.running.rows import print_window, safe
 
-PLACE, DRAW = "place of the cell", "draw"
+PLACE, DRAW = "place of the cell", "number of the draw"
 _LARGEST = 2.0**63 - 1024
 """The largest number of 64 bits that is a DOUBLE."""
 
@@ -43,7 +43,7 @@ def shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, Any
     engine = DuckDB({"noisy": cells})
     found = engine.table(_Statement(question, engine.dialect, engine.relations["noisy"]).text())
     engine.close()
-    places = found.column(PLACE).to_numpy()
+    places = found.column(0).to_numpy()
     return places, {output.name: found.column(output.name) for output in question.outputs}
 
 
@@ -118,16 +118,18 @@ class _Statement:
         """All clauses of the question."""
         question, quoted = self.question, self.dialect.quote
         names = [quoted(output.name) for output in question.outputs]
-        sorted_by = [quoted(f"order {number}") for number in range(len(question.order))]
+        taken = {output.name.lower() for output in question.outputs}
+        sorted_by = [quoted(_unused(f"order {number}", taken)) for number in range(len(question.order))]
+        place = quoted(_unused(PLACE, taken))
         exprs = [*(output.expr for output in question.outputs), *(one.expr for one in question.order)]
         shown = [self._print(expr) for expr in exprs]
         columns = ", ".join(f"{text} AS {name}" for text, name in zip(shown, names + sorted_by, strict=True))
         chosen = "" if question.qualify is None else f" WHERE {self._print(question.qualify)}"
         having = None if question.having is None else safe(question.having, self.dialect)
-        text = f"SELECT place AS {quoted(PLACE)}, {columns} FROM {self._source(having)}{chosen}"
+        text = f"SELECT place AS {place}, {columns} FROM {self._source(having)}{chosen}"
         ways = [f"{name} {one.way}" for name, one in zip(sorted_by, question.order, strict=True)]
         if question.distinct:
-            equal = f"PARTITION BY {', '.join(names)} ORDER BY {quoted(PLACE)}"
+            equal = f"PARTITION BY {', '.join(names)} ORDER BY {place}"
             text = f"SELECT * FROM ({text}) AS one QUALIFY row_number() OVER ({equal}) = 1"
         limit = "" if question.limit is None else f" LIMIT {question.limit}"
         if question.ties and question.limit is not None:
@@ -136,14 +138,15 @@ class _Statement:
                 f"SELECT * FROM ({text}) AS one QUALIFY rank() OVER (ORDER BY {', '.join(ways)}) <= {last}",
                 "",
             )
-        shown_last = ", ".join([quoted(PLACE), *names])
-        text = f"SELECT {shown_last} FROM ({text}) AS one ORDER BY {', '.join([*ways, quoted(PLACE)])}{limit}"
+        shown_last = ", ".join([place, *names])
+        text = f"SELECT {shown_last} FROM ({text}) AS one ORDER BY {', '.join([*ways, place])}{limit}"
         return f"{text} OFFSET {question.offset}" if question.offset else text
 
     def text_of_all(self, exprs: Sequence[Expr]) -> str:
         """These expressions of every row, with the draw and the place."""
         columns = ", ".join(f"{self._print(expr)} AS e{number}" for number, expr in enumerate(exprs))
-        return f"SELECT {DRAW}, place, {columns} FROM {self._source(None)} ORDER BY {DRAW}, place"
+        drawn = self.dialect.quote(DRAW)
+        return f"SELECT {drawn}, place, {columns} FROM {self._source(None)} ORDER BY {drawn}, place"
 
     def _print(self, expr: Expr) -> str:
         return safe(self._without_windows(expr), self.dialect)
@@ -170,6 +173,13 @@ class _Statement:
         if self.apart is not None:
             window = replace(window, partition=(self.apart, *window.partition))
         return f"TRY_CAST({print_window(window, self.dialect)} AS {TYPES[window.type]})"
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    """A name that no column of the answer has."""
+    while name in taken:
+        name += " again"
+    return name
 
 
 def _keys(question: Question, number: int, values: Sequence[Any]) -> Any:
