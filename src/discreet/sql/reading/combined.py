@@ -92,12 +92,11 @@ class Combination:
                 not join.args.get("on") and not join.args.get("using") for join in statement.args.get("joins") or ()
             )
             if not listed and not any(item.find(exp.Window) for item in statement.expressions):
-                for name in ("where", "having"):
-                    clause = statement.args.get(name)
-                    kept = (
-                        [] if clause is None else [part for part in parts_of_condition(clause.this) if is_fixed(part)]
-                    )
-                    statement.set(name, type(clause)(this=exp.and_(*kept)) if kept else None)
+                for name, clause in (("where", exp.Where), ("having", exp.Having)):
+                    given: Any = statement.args.get(name)
+                    parts = [] if given is None else parts_of_condition(given.this)
+                    kept = [part for part in parts if is_fixed(part)]
+                    statement.set(name, clause(this=exp.and_(*kept)) if kept else None)
         return replace(self, statement=statement)
 
     def branches(self) -> list[exp.Select]:
