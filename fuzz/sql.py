@@ -123,7 +123,7 @@ class Sql:
         shape = answer.table.schema
         if combined is not None:  # a part that was measured before is free
             costs = [database.ledger.rule.coordinates(part.price.guarantee) for part in combined.plans]
-            if any(one > sum(each) for one, each in zip(paid, zip(*costs, strict=True), strict=True)):
+            if any(one > sum(each[place] for each in costs) for place, one in enumerate(paid)):
                 raise Broken("more was charged than the plans say", (paid, costs))
             return f"{len(costs)} combined", shape, str(answer.guarantee), sent
         assert plan is not None

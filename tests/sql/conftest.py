@@ -209,7 +209,7 @@ class Clinic:
         """What the private database says without noise, the errors left out."""
         with testing.no_noise():
             answer = self.database.sql(text, **({"epsilon": 100} | arguments))
-        assert answer.not_private
+        assert answer.not_private or not answer.cost.largest_loss
         found = answer.as_json()
         return found["columns"], [tuple(row) for row in found["rows"]]
 

@@ -52,11 +52,8 @@ def main(
 ) -> None:
     """Print how a question would be answered, as "text" or "json". Nothing is spent and no row is read."""
     from discreet.datasets.connect import connect
-    from discreet.sql.running.explanation import describe_plan, explain_plan
 
     sure, database = check_confidence(confidence), connect(policy, analyst=analyst)
     with closing(database.ledger), closing(database.engine):
-        plan = database.plan(question, confidence=confidence, **cost)
-        asked: dict[str, Any] = {"ledger": database.ledger, "confidence": sure}
-        data = json.dumps(describe_plan(plan, **asked), ensure_ascii=False) if form == "json" else ""
-        print(data or explain_plan(plan, **asked))
+        explained = database.explain(question, confidence=sure, **cost)
+        print(json.dumps(explained.data, ensure_ascii=False) if form == "json" else explained)

@@ -146,8 +146,11 @@ def _table(answer: Answer, table: Any) -> Table:
 
 def _summary(answer: Answer, table: Any, ledger: Ledger, confidence: float) -> dict[str, str]:
     """What the answer cost, what remains of the budget now, and how to find the answer again."""
+    from discreet.sql.running.combined import EXACT
     from discreet.sql.running.explanation import describe_unit
 
+    if not answer.cost.largest_loss:
+        return {"cost": EXACT}
     summary = {
         "cost": f"{answer.cost}, for {describe_unit(ledger.protects)}",
         "remains": f"{ledger.remaining or 'nothing'} of {ledger.limit}",

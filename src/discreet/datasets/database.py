@@ -18,7 +18,7 @@ from discreet.sql.reading.combined import combination_in
 from discreet.sql.reading.domains import LARGEST_DOMAIN
 from discreet.sql.running.answer import Answer
 from discreet.sql.running.answering import answer_plan
-from discreet.sql.running.combined import CombinedAnswer, CombinedPlan
+from discreet.sql.running.combined import CombinedAnswer, CombinedPlan, last_answer
 from discreet.sql.running.explanation import Explanation, explain_all, explain_plan
 from discreet.sql.schema import Column, Schema, Table
 from discreet.sql.terms import QuestionOptions
@@ -69,24 +69,36 @@ class Database(Closed):
         that keeps every column in `within` inside its error with this confidence. `weights` divide ε among the columns.
         `bounds` lower those of the policy for this question, such as {"rows_per_person": 3}: less noise, but more rows
         are left out. A statement may combine the answers of several questions, each a query in FROM or WITH: then each
-        has an equal part of ε.
+        has an equal part of ε. One over public tables only is answered exactly, and costs nothing.
         """
         options = QuestionOptions(
             epsilon=epsilon, delta=delta, within=within, confidence=confidence, weights=weights, bounds=bounds
         )
         combined = self._combined(question, options)
         if combined is not None:
-            parts = enumerate(combined.plans)
-            answers = [self.answer(plan, key=None if key is None else f"{key}/{number}") for number, plan in parts]
-            return CombinedAnswer(combined.combination, answers, self.engine)
+            answers = self._answers(combined, key)
+            if combined.combination.is_last:
+                return last_answer(answers, self.ledger)
+            return CombinedAnswer(combined.combination, answers, self.engine, self.ledger)
         return self.answer(self.plan(question, **options), key=key)
+
+    def _answers(self, combined: CombinedPlan, key: str | None) -> list[Answer]:
+        """The answers of the questions in a statement. What an earlier one released is known to those that need it."""
+        answers: list[Answer] = []
+        for number, (asked, plan) in enumerate(zip(combined.combination.questions, combined.plans, strict=True)):
+            if asked.needs:
+                released = {need: answers[need].table.column(0).to_pylist() for need in asked.needs}
+                plan = self.planner.plan(asked.text(released), **combined.options)
+            answers.append(self.answer(plan, key=None if key is None else f"{key}/{number}"))
+        return answers
 
     def explain(self, question: str, **options: Unpack[QuestionOptions]) -> Explanation:
         """What a question would cost and how large its error may be, with the options of `sql`. Spends nothing."""
         confidence = options.get("confidence", 0.95)
         combined = self._combined(question, options)
         if combined is not None:
-            return explain_all(combined.plans, ledger=self.ledger, confidence=confidence)
+            needs = [asked.needs for asked in combined.combination.questions]
+            return explain_all(combined.plans, needs, ledger=self.ledger, confidence=confidence)
         return explain_plan(self.plan(question, **options), ledger=self.ledger, confidence=confidence)
 
     def _combined(self, question: str, options: QuestionOptions) -> CombinedPlan | None:
@@ -95,6 +107,10 @@ class Database(Closed):
         combination = combination_in(question, self.schema)
         if combination is None:
             return None
+        if not combination.questions:
+            combined = CombinedPlan(combination, (), options)
+            combined.check()
+            return combined
         if options.get("within") is not None or options.get("weights") is not None:
             raise InvalidArgument(
                 "within and weights are for one question, and this statement combines the answers of several. "
@@ -106,7 +122,8 @@ class Database(Closed):
         if epsilon is not None:
             each["epsilon"] = exactly(epsilon, "epsilon") / many
         each["delta"] = exactly(self.planner.delta_per_question if delta is None else delta, "delta") / many
-        combined = CombinedPlan(combination, tuple(self.planner.plan(text, **each) for text in combination.questions))
+        plans = tuple(self.planner.plan(asked.text(), **each) for asked in combination.questions)
+        combined = CombinedPlan(combination, plans, each)
         combined.check()
         return combined
 

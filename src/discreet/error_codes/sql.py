@@ -159,9 +159,9 @@ PEOPLE = {
         "`SELECT SUM(cost) FROM visits`, divided outside",
     ),
     "sql-public-only": Explained(
-        "`SELECT COUNT(*) FROM cities`, as cities is public",
-        "Public tables need no noise.",
-        "reading it directly; or with people, `SELECT COUNT(*) FROM visits JOIN cities USING (city)`",
+        '`database.plan("SELECT COUNT(*) FROM cities", epsilon=1)`, as cities is public',
+        "Public tables need no noise, so there is nothing to plan, to charge or to learn privately.",
+        '`database.sql("SELECT COUNT(*) FROM cities")`, which is exact and free',
     ),
 }
 

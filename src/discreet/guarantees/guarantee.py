@@ -214,6 +214,37 @@ class Pure(Approx):
 
 
 @dataclass(frozen=True, repr=False)
+class NoLoss(Guarantee):
+    """Neighbors have the same output, as nothing private was read. There is nothing to charge, and no ledger takes it.
+
+    >>> NoLoss().epsilon_at(delta=0)
+    0.0
+    """
+
+    theorem: ClassVar[str] = "definition"
+
+    def __str__(self) -> str:
+        return "nothing"
+
+    @property
+    def largest_loss(self) -> Fraction:
+        return Fraction(0)
+
+    def epsilon_at(self, *, delta: Number) -> float:
+        check_delta(delta)
+        return 0.0
+
+    def delta_at(self, *, epsilon: Number) -> float:
+        return 0.0
+
+    def renyi(self, order: float) -> float:
+        return 0.0
+
+    def _twice(self) -> Self:
+        return self
+
+
+@dataclass(frozen=True, repr=False)
 class ZeroConcentrated(Guarantee):
     """ρ-zCDP: every Rényi divergence of order α is at most ρα.
 

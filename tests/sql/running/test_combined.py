@@ -10,8 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dp
+from discreet import testing
 from discreet.datasets import database
 from discreet.errors import EngineFailed
+from discreet.sql.reading.asked_first import Asked
 from discreet.sql.reading.combined import combination_in
 from discreet.sql.running import combined as combining
 
@@ -231,3 +233,71 @@ def test_a_statement_that_takes_too_long_is_given_up(asked, monkeypatch):
     many = ", ".join(f"({SIZES}) t{n}" for n in range(26))
     with refuses(EngineFailed, "engine-failed"):
         asked.sql(f"SELECT SUM(t0.n * t25.n) AS s FROM {many}", epsilon=1)
+
+
+# --- numbers that are asked first
+
+ALL = "SELECT COUNT(*) AS n FROM t WHERE x > -30"
+ABOVE = f"SELECT city, COUNT(*) AS n FROM t WHERE late * 1000 > ({ALL}) / 20 GROUP BY city"
+"""Compares with a number about everybody."""
+
+
+def test_a_number_about_everybody_is_asked_first(asked):
+    check_asked_first(asked, ALL)
+
+
+def check_asked_first(asked, all_of_them):
+    before, above = len(asked.ledger.entries()), ABOVE.replace(ALL, all_of_them)
+    answer = asked.sql(above, epsilon=1)
+    first, second = asked.ledger.entries()[before:]
+    assert [float(entry.guarantee.largest_loss) for entry in (first, second)] == [0.5, 0.5]
+    assert answer.cost.epsilon == 1
+    assert answer.receipt == f"{first.receipt}, {second.receipt}"
+    number = asked.sql(all_of_them, epsilon=0.5)
+    assert number.replayed
+    assert f"> {number.table['n'][0].as_py()} / 20" in second.asked
+    again = asked.sql(above + " ORDER BY n DESC LIMIT 1", epsilon=1)
+    assert again.replayed
+    assert len(asked.ledger.entries()) == before + 2
+    assert "used as it was released" in str(answer)
+    explained = asked.explain(above, epsilon=1)
+    assert "with what question 1 releases" in explained
+    assert len(explained.data["questions"]) == 2
+
+
+def test_mutant_the_number_is_not_the_one_that_was_released(asked, monkeypatch):
+    text = Asked.text
+    monkeypatch.setattr(
+        Asked, "text", lambda self, known=None: text(self, known and {n: [v + 1] for n, (v,) in known.items()})
+    )
+    with pytest.raises(AssertionError):
+        check_asked_first(asked, ALL.replace("30", "31"))
+
+
+@pytest.mark.parametrize("value", [None, math.nan, -math.inf, -3, 1e300, 0.1])
+def test_any_released_number_can_be_used(asked, value):
+    [_, question] = combination_in(ABOVE, asked.schema).questions
+    assert asked.plan(question.text({0: [value]}), epsilon=1).groups.count == 3
+
+
+@pytest.mark.parametrize("values", [[], [None], ["b", "it's", "\n;--"]])
+def test_any_released_values_can_be_listed(asked, values):
+    text = "SELECT COUNT(*) AS n FROM t WHERE city {} (SELECT city FROM t GROUP BY city HAVING COUNT(*) > 9)"
+    for word, kept in (("IN", [v for v in values if v == "b"]), ("NOT IN", [v for v in TRUE if v not in values])):
+        [_, question] = combination_in(text.format(word), asked.schema).questions
+        with testing.no_noise():
+            table = asked.sql(question.text({0: values}), epsilon=50).table
+        assert table["n"][0].as_py() == sum(sum(TRUE[city]) for city in kept)
+
+
+def test_released_numbers_are_part_of_what_is_measured(asked):
+    [_, question] = combination_in(ABOVE, asked.schema).questions
+    plans = [asked.plan(question.text({0: [value]}), epsilon=1) for value in (1, 1.5, -1, None)]
+    assert len({plan.question.meaning for plan in plans}) == 4
+
+
+def test_queries_about_one_person_are_not_asked_first(asked):
+    same = "SELECT COUNT(*) AS n FROM t u WHERE x <= (SELECT SUM(x) FROM t WHERE t.pid = u.pid)"
+    listed = "SELECT COUNT(*) AS n FROM t WHERE pid IN (SELECT pid FROM t GROUP BY pid HAVING COUNT(*) > 0)"
+    assert combination_in(same, asked.schema) is None or len(asked._combined(same, {"epsilon": 1}).plans) == 1
+    assert combination_in(listed, asked.schema) is None or len(asked._combined(listed, {"epsilon": 1}).plans) == 1

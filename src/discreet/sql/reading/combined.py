@@ -13,11 +13,14 @@ from typing import Any, Literal, NoReturn
 
 from sqlglot import exp
 
+from discreet.errors import DiscreetError
 from discreet.sql.expressions import Ref
 from discreet.sql.reading.aggregates import AGGREGATES
+from discreet.sql.reading.asked_first import NUMBERS, Asked, Role, put_mark, role_of, without_queries
 from discreet.sql.reading.grouped import aliased
 from discreet.sql.reading.parse import Text, grouped_items, parse_query, without_alias
 from discreet.sql.reading.released import WINDOWS, ReleasedTranslator
+from discreet.sql.reading.select import read_question
 from discreet.sql.reading.sources import Sources
 from discreet.sql.reading.subqueries import parts_of_condition
 from discreet.sql.reading.unstopped import unstopped
@@ -45,22 +48,34 @@ _STRUCTURE = (
     *(exp.DataTypeParam, exp.Exists, exp.Any, exp.All),
 )
 """What a statement is made of, beside expressions."""
+_LARGE = (exp.Pad, exp.Anonymous)
+"""What can take much memory."""
 _CAN_FAIL = (
     *(exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop),
     *(exp.CovarPop, exp.CovarSamp, exp.Corr, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2),
-    *(exp.Pad, exp.Anonymous),
+    *_LARGE,
 )
-"""What some numbers stop, or what can take much memory: nothing of that kind runs after a charge."""
+"""What some numbers stop: nothing of that kind runs after a charge."""
 
 
 @dataclass(frozen=True)
 class Combination:
-    """A statement over the answers of questions, which it names by `name_of`, and over `public` tables."""
+    """A statement over the answers of questions, which it names by `name_of`, and over `public` tables.
+
+    If `is_last`, it is the last question, and the others are asked first because it needs their answers.
+    """
 
     sql: Text
-    questions: tuple[str, ...]
+    questions: tuple[Asked, ...]
     statement: exp.Query
     public: tuple[Table, ...] = ()
+    is_last: bool = False
+
+    @property
+    def used(self) -> list[int]:
+        """The numbers of the answers that the statement itself reads."""
+        read = {table.name for table in self.statement.find_all(exp.Table)}
+        return [number for number in range(len(self.questions)) if name_of(number) in read]
 
     def text(self, tables: dict[str, str]) -> str:
         """The statement in DuckDB's dialect, with something to read in the place of each answer and public table."""
@@ -118,13 +133,19 @@ def name_of(number: int) -> str:
 
 
 def combination_in(source: Any, schema: Schema) -> Combination | None:
-    """The questions in a statement, and the statement over their answers. None if it is itself one question."""
+    """The questions in a statement, and the statement over their answers. None if it is itself one question. There are
+    no questions in a statement over public tables.
+    """
     if not isinstance(source, str):
         return None
     sql, query = parse_query(source)
     reader = _Reader(sql, schema)
     whole: Any = query.copy()
-    if reader.kind_of(whole, {}) != "answers":
+    kind = reader.kind_of(whole, {})
+    if kind == "question" and whole.find(exp.Subquery):
+        last = reader.ask(whole, {})
+        return Combination(sql, tuple(reader.questions), _all_of(last), is_last=True) if last else None
+    if kind not in ("answers", "public"):
         return None
     reader.read(whole, {})
     public = reader.check(whole)
@@ -134,7 +155,7 @@ def combination_in(source: Any, schema: Schema) -> Combination | None:
 class _Reader:
     def __init__(self, sql: Text, schema: Schema) -> None:
         self.sql, self.schema = sql, schema
-        self.questions: list[str] = []
+        self.questions: list[Asked] = []
         self.public = {table.name.lower(): table for table in schema.tables.values() if table.public}
 
     def kind_of(self, query: exp.Expression, named: Named) -> Kind:
@@ -156,7 +177,7 @@ class _Reader:
 
     def _kind_of_source(self, source: exp.Expression, named: Named) -> Kind:
         name = source.name.lower()
-        kind: Kind = "public" if name in self.public else "rows"
+        kind: Kind = "public" if name in self.public and not source.args.get("db") else "rows"
         if isinstance(source, exp.Subquery):
             kind = self.kind_of(source, named)
         elif name in named:
@@ -168,7 +189,8 @@ class _Reader:
         group = query.args.get("group")
         if group is None:
             return any(map(_has_aggregate, query.expressions))
-        scope = Sources(self.sql, self.schema).scope(query, _rows(named))
+        rows = {name: without_queries(cte) for name, cte in _rows(named).items()}
+        scope = Sources(self.sql, self.schema).scope(without_queries(query), rows)
         for item in grouped_items(query):
             place = self.sql.numbered(item, "GROUP BY", len(query.expressions))
             node = (aliased(scope, query, item) or item) if place is None else without_alias(query.expressions[place])
@@ -207,13 +229,37 @@ class _Reader:
         if self.kind_of(query, named) != "question":
             self.read(query, named)
             return
-        text = _with_rows(query, _rows(named))
-        if text not in self.questions:
-            self.questions.append(text)
-        name = name_of(self.questions.index(text))
-        table = exp.to_table("x")
-        table.set("this", exp.to_identifier(name, quoted=True))
-        query.replace(exp.select("*").from_(table))
+        query.replace(_all_of(self.ask(query, _rows(named))))
+
+    def ask(self, query: exp.Expression, rows: dict[str, exp.CTE]) -> int:
+        """The number of a question in the list of those to ask. What it needs comes before it."""
+        whole = _with_rows(query, rows)
+        for part in reversed(list(whole.find_all(exp.Subquery))):
+            role = role_of(part)
+            if role is not None and part.root() is whole:
+                self._ask_first(part, role, whole)
+        asked = Asked(whole)
+        known = [one.key for one in self.questions]
+        if asked.key not in known:
+            self.questions.append(asked)
+        return [*known, asked.key].index(asked.key)
+
+    def _ask_first(self, part: exp.Subquery, role: Role, whole: exp.Query) -> None:
+        """Ask a query first that is about everybody, and stands for a number or for the values of IN."""
+        query: Any = part.this
+        if not isinstance(query, exp.Select) or len(query.expressions) != 1:
+            return
+        rows = {cte.alias.lower(): cte for cte in whole.find_all(exp.CTE) if not _is_inside(part, cte)}
+        alone = Asked(_with_rows(query, rows))
+        try:
+            if self.kind_of(alone.query, {}) != "question":
+                return
+            question = read_question(alone.text(), self.schema)
+        except DiscreetError:
+            return  # it is about the same person, or about public tables, or is refused where it stands
+        kind = question.outputs[0].expr.type
+        if kind != "other" and (question.keys if role == "values" else not question.keys and kind in NUMBERS):
+            put_mark(part, role, self.ask(alone.query, {}), kind)
 
     def _refuse_rows(self, node: exp.Expression) -> NoReturn:
         what = "Rows of people cannot be joined to an answer: its noise would mix with them."
@@ -224,13 +270,15 @@ class _Reader:
         """Refuse what is not listed: the statement runs in a database, and only arithmetic should reach it. Returns the
         public tables that it reads.
         """
-        known = {*ReleasedTranslator.allowed, *AGGREGATES, *WINDOWS, *_STRUCTURE}.difference(_CAN_FAIL)
+        known = {*ReleasedTranslator.allowed, *AGGREGATES, *WINDOWS, *_STRUCTURE}
+        known = known.difference(_CAN_FAIL if self.questions else _LARGE)
         ctes = {cte.alias.lower() for cte in statement.find_all(exp.CTE)}
         names = {name_of(n) for n in range(len(self.questions))} | ctes | self.public.keys()
         node: Any
         for node in statement.walk():
             if type(node) not in known:
-                what = f"{self.sql.name(node)} is not supported in a statement over answers."
+                where = "over answers" if self.questions else "over public tables"
+                what = f"{self.sql.name(node)} is not supported in a statement {where}."
                 self.sql.refuse(node, what, "Use arithmetic, joins, aggregates and windows.", code="sql-function")
             if isinstance(node, exp.Table) and (
                 not isinstance(node.this, exp.Identifier) or node.args.get("db") or node.name.lower() not in names
@@ -264,11 +312,11 @@ def _sources(query: exp.Expression) -> list[Any]:
     return [] if first is None else [first.this, *(join.this for join in query.args.get("joins") or [])]
 
 
-def _subqueries(query: exp.Expression) -> list[exp.Subquery]:
+def _subqueries(query: exp.Expression) -> list[Any]:
     """The queries inside the expressions of a query."""
     outside = {id(source) for source in _sources(query)}
     found = []
-    for part in query.find_all(exp.Subquery):
+    for part in query.find_all(exp.Subquery, exp.Exists):
         above = part.parent_select
         if above is query and id(part) not in outside:
             found.append(part)
@@ -289,8 +337,22 @@ def _around(part: exp.Expr) -> exp.Expr | None:
     return above
 
 
-def _with_rows(query: exp.Expression, rows: dict[str, exp.CTE]) -> str:
-    """A question as a text of its own, with the named queries that it reads."""
+def _all_of(number: int) -> exp.Select:
+    """All columns of an answer."""
+    table = exp.to_table("x")
+    table.set("this", exp.to_identifier(name_of(number), quoted=True))
+    return exp.select("*").from_(table)
+
+
+def _is_inside(part: exp.Expression, cte: exp.CTE) -> bool:
+    above: Any = part
+    while above is not None and above is not cte:
+        above = above.parent
+    return above is cte
+
+
+def _with_rows(query: exp.Expression, rows: dict[str, exp.CTE]) -> Any:
+    """A question of its own, with the named queries that it reads."""
     text: Any = query.unnest().copy()
     needed: list[exp.CTE] = []
     wanted = [text]
@@ -305,4 +367,4 @@ def _with_rows(query: exp.Expression, rows: dict[str, exp.CTE]) -> str:
     listed = [cte.copy() for cte in sorted(needed, key=lambda cte: order[id(cte)])] + [cte.copy() for cte in own]
     if listed:
         text.set("with_", exp.With(expressions=listed))
-    return str(text.sql(dialect="duckdb", comments=False))
+    return text

@@ -93,7 +93,9 @@ def rows_in(source: str | Conditioned | Parsed, schema: Schema, value: str | Non
         scope = Sources(sql, schema).scope(query, {})
         if scope.relation.public:
             what = "This query reads public tables only."
-            sql.refuse(query, what, "Read them directly: no noise is needed.", code="sql-public-only")
+            sql.refuse(
+                query, what, "They are answered by the method sql, exactly and for free.", code="sql-public-only"
+            )
         aggregates, measure = Aggregates(sql, schema, scope), None
         if value is not None:
             measure = aggregates.on_grid(_expression(value))
@@ -128,7 +130,9 @@ class _Reader:
         self.scope: Scope = Sources(sql, schema).scope(query, {})
         if self.scope.relation.public:
             what = "This query reads public tables only."
-            sql.refuse(query, what, "Read them directly: no noise is needed.", code="sql-public-only")
+            sql.refuse(
+                query, what, "They are answered by the method sql, exactly and for free.", code="sql-public-only"
+            )
         self.aggregates = Aggregates(sql, schema, self.scope, ranges)
         self.keys, self.key_nodes = self._keys()
         self.key_fields = tuple(

@@ -248,8 +248,8 @@ class Subqueries:
         self.sql.refuse(
             node,
             "A query that stands for a number is supported as one aggregate (COUNT, SUM, AVG, MIN, MAX) of public "
-            "tables, or of the rows of the same person: a number about everybody needs noise of its own.",
-            "Ask for it first, and write the number, or set the person's column inside equal to the one outside.",
+            "tables, of the rows of the same person, or of everybody, if it names no column of the query around it.",
+            "Remove the other columns, or set the person's column inside equal to the one outside.",
             code="sql-subquery",
         )
 

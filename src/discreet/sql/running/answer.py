@@ -13,7 +13,7 @@ import numpy as np
 from discreet import html
 from discreet.exact.rational import exactly
 from discreet.extras import need
-from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.guarantees.guarantee import Approx, Guarantee, NoLoss
 from discreet.releases import Release, Released
 from discreet.sql.expressions import Expr
 from discreet.sql.pricing.price import Price
@@ -34,7 +34,7 @@ class Answer(Released):
     """
 
     def __init__(
-        self, question: Question, columns: Columns, release: Release, *, notes: tuple[str, ...], cost: Approx
+        self, question: Question, columns: Columns, release: Release, *, notes: tuple[str, ...], cost: Approx | NoLoss
     ) -> None:
         self.question, self.notes, self.cost = question, notes, cost
         self._columns, self.release = columns, release

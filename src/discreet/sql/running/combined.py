@@ -5,9 +5,10 @@ The ε of the statement is divided evenly among the questions. What runs on thei
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.engine import Engine
 from discreet.errors import EngineFailed, NotAllowed, QueryError
 from discreet.exact.rational import exactly
-from discreet.guarantees.guarantee import Approx
+from discreet.guarantees.guarantee import Approx, NoLoss
+from discreet.ledger import Ledger
 from discreet.mechanisms.protocol import tidy
 from discreet.releases import Release
 from discreet.sql.plan import Plan
@@ -28,11 +30,15 @@ from discreet.sql.running.answer import CONFIDENCE, Answer
 from discreet.sql.running.redrawn import interval_of, redrawn_table
 from discreet.sql.running.shown import DRAW
 from discreet.sql.schema import Type
+from discreet.sql.terms import QuestionOptions
 
 DRAWS = 300
 """The statement runs on so many simulated answers, to say how large its errors may be."""
 SECONDS, MEMORY = 60, "2GB"
 """What a statement over answers may take: a short text can ask for all pairs of all rows, again and again."""
+
+EXACT = "public tables only: exact, nothing was spent"
+"""What is said of a statement that reads nothing private."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,7 @@ class CombinedPlan:
 
     combination: Combination
     plans: tuple[Plan, ...]
+    options: QuestionOptions
 
     def check(self) -> None:
         """Refuse, before anything is charged, a statement that cannot be computed from the answers."""
@@ -82,13 +89,29 @@ class CombinedPlan:
                 self.combination.sql.unknown(node, what, code="sql-unknown-column")
 
 
+def last_answer(parts: Sequence[Answer], ledger: Ledger) -> Answer:
+    """The last answer, with the cost of all: the others were asked first, for their numbers."""
+    last, cost = copy.copy(parts[-1]), _sum([part.cost for part in parts])
+    last.cost, last.release = cost, replace(_release(parts, cost, ledger), value=last.release.value)
+    last.notes = (*dict.fromkeys(note for part in parts[::-1] for note in part.notes), _asked_first(parts))
+    return last
+
+
+def _asked_first(parts: Sequence[Answer]) -> str:
+    many = len(parts)
+    return (
+        f"{many} questions were answered, each with an equal part of ε. What was asked first is used as it was "
+        "released: no ± includes its noise."
+    )
+
+
 class CombinedAnswer(Answer):
     """What a statement makes of public tables and of the answers to its questions, which are in `parts`."""
 
-    def __init__(self, combination: Combination, parts: Sequence[Answer], engine: Engine) -> None:
+    def __init__(self, combination: Combination, parts: Sequence[Answer], engine: Engine, ledger: Ledger) -> None:
         self.combination, self.parts = combination, tuple(parts)
         self.cost = _sum([part.cost for part in parts])
-        self.release = _release(parts, self.cost)
+        self.release = _release(parts, self.cost, ledger)
         self.notes = (*dict.fromkeys(note for part in parts for note in part.notes), *self._own_notes())
         self._public = {
             table.name.lower(): engine.table(f"SELECT * FROM {engine.relations[table.name]}")
@@ -136,6 +159,7 @@ class CombinedAnswer(Answer):
         drawn = {
             name_of(number): redrawn_table(part.question, part._columns, part._shown[0], DRAWS, streams[number])
             for number, part in enumerate(self.parts)
+            if number in self.combination.used
         }
         keys = [name for name in self.names if name not in self.noisy]
         rows = _identities(self._result, keys)
@@ -166,6 +190,8 @@ class CombinedAnswer(Answer):
 
     def _fixed(self) -> list[bool]:
         """Which columns of the result hold keys or constants, and so no noise."""
+        if not self.parts:
+            return [True] * len(self.names)
         known = self._known()
         listed = []
         for select in self.combination.branches():
@@ -179,7 +205,7 @@ class CombinedAnswer(Answer):
     def _known(self) -> dict[str, bool]:
         """For each name of a column: whether all columns of this name hold no noise, wherever they stand."""
         known = {name.lower(): True for table in self._public.values() for name in table.column_names}
-        for part in self.parts:
+        for part in (self.parts[number] for number in self.combination.used):
             known |= {name.lower(): known.get(name.lower(), True) and name not in part.noisy for name in part.names}
         statement: Any = self.combination.statement
         for alias in statement.find_all(exp.TableAlias):
@@ -200,13 +226,23 @@ class CombinedAnswer(Answer):
         alone = isinstance(source, exp.Table) and not select.args.get("joins")
         return numbers[source.name].names if alone and source.name in numbers else self.names
 
+    def _line(self) -> str:
+        return super()._line() if self.parts else EXACT
+
     def _own_notes(self) -> list[str]:
         many = len(self.parts)
+        if not many:
+            return []
         notes = [f"{many} questions were answered, each with an equal part of ε."] if many > 1 else []
+        if any(asked.needs for asked in self.combination.questions):
+            notes = [_asked_first(self.parts)]
         return [*notes, "What is computed from the answers is free; its ± is simulated from the law of the noise."]
 
 
-def _release(parts: Sequence[Answer], cost: Approx) -> Release:
+def _release(parts: Sequence[Answer], cost: Approx | NoLoss, ledger: Ledger) -> Release:
+    if not parts:
+        left = ledger.remaining
+        return Release(value=None, guarantee=cost, _left=lambda: left)
     receipts = dict.fromkeys(part.receipt for part in parts if part.receipt is not None)
     return Release(
         value=None,
@@ -219,8 +255,10 @@ def _release(parts: Sequence[Answer], cost: Approx) -> Release:
     )
 
 
-def _sum(costs: Sequence[Approx]) -> Approx:
+def _sum(costs: Sequence[Approx | NoLoss]) -> Approx | NoLoss:
     """The cost of all of them: both parts are added, which holds for any way in which they depend on each other."""
+    if not costs:
+        return NoLoss()
     epsilon, delta = (
         sum((exactly(getattr(cost, name)) for cost in costs), exactly(0)) for name in ("epsilon", "delta")
     )

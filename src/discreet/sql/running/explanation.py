@@ -30,6 +30,10 @@ No bound is declared. The limits on what one person may add are found privately,
 scaled down, all their numbers alike. The noise is stated in units of these limits. The answer says what the
 limits are, how many people exceed them, and includes an estimate of what they lose. Nothing was spent."""
 
+PUBLIC = """\
+This statement reads public tables only. It is answered exactly: it says nothing about anyone, so there is no
+noise, and nothing is charged."""
+
 
 class Explanation(str):
     """A plan explained in text. `data` has the same content for other programs."""
@@ -76,14 +80,32 @@ def explain_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float 
     return explanation
 
 
-def explain_all(plans: Sequence[Plan], *, ledger: Ledger | None = None, confidence: float = 0.95) -> Explanation:
-    """The questions that a statement combines, each explained. What runs on their answers costs nothing."""
+def explain_all(
+    plans: Sequence[Plan],
+    needs: Sequence[Sequence[int]],
+    *,
+    ledger: Ledger | None = None,
+    confidence: float = 0.95,
+) -> Explanation:
+    """The questions that a statement combines, each explained, with the numbers of those that it needs the answers of.
+    What runs on their answers costs nothing.
+    """
+    if not plans:
+        explanation = Explanation(PUBLIC)
+        explanation.data = {"questions": []}
+        return explanation
     each = [explain_plan(plan, ledger=ledger, confidence=confidence) for plan in plans]
-    heads = [f"Question {number} of {len(plans)}" for number in range(1, len(plans) + 1)]
+    heads = [f"Question {number} of {len(plans)}{_after(need)}" for number, need in enumerate(needs, 1)]
     texts = [f"{head}\n{'=' * len(head)}\n{text}" for head, text in zip(heads, each, strict=True)]
     explanation = Explanation("\n\n".join(texts))
     explanation.data = {"questions": [text.data for text in each]}
     return explanation
+
+
+def _after(needs: Sequence[int]) -> str:
+    """What is asked before, and stands in a question as a number that is not known yet."""
+    listed = ", ".join(str(number + 1) for number in needs)
+    return f", with what question {listed} releases in the place of 1, 'a' or 2000-01-01" if needs else ""
 
 
 def describe_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0.95) -> dict[str, Any]:
