@@ -251,7 +251,9 @@ def captured(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     original, original_table = DuckDB._run, DuckDB.table
     with monkeypatch.context() as patch:
         patch.setattr(DuckDB, "_run", lambda self, text, fetch: (seen.append(text), original(self, text, fetch))[1])
-        patch.setattr(DuckDB, "table", lambda self, text: (seen.append(text), original_table(self, text))[1])
+        patch.setattr(
+            DuckDB, "table", lambda self, text, **given: (seen.append(text), original_table(self, text, **given))[1]
+        )
         yield seen
 
 
