@@ -28,6 +28,7 @@ COMMANDS = {
     "accounting": "accounting",
     "ledger": "ledger",
     "sql": "sql",
+    "planning": "planning",
     "clipping": "clipping",
     "keys": "keys",
     "engines": "engines",

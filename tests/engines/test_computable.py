@@ -35,6 +35,14 @@ def test_what_can_be_computed_is_told_without_a_row(engine: Any) -> None:
         assert blank.computes(statement) is fine
 
 
+def test_a_later_statement_reads_the_columns_of_an_earlier_one(engine: Any) -> None:
+    blank = engine.blank()
+    person, text = map(engine.dialect.quote, ("pid", "s"))
+    computed = blank.computed(f"SELECT {person} AS a, {text} AS b FROM {blank.relations['t']}")
+    assert blank.computes(f"SELECT a + 1, upper(b) FROM {computed}")
+    assert not blank.computes(f"SELECT c FROM {computed}")
+
+
 def test_a_question_that_no_row_could_answer_is_not_charged(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = {name: Column(name=name, type=kind) for name, kind in engine.columns("t").items()}
     unit = dp.person("pid")

@@ -56,8 +56,8 @@ class Dialect(Protocol):
         is.
         """
 
-    def sum_of_squares(self, values: Sequence[str]) -> str:
-        """The exact sum of the squares of integers below 2^31, of one row."""
+    def exact_square(self, value: str) -> str:
+        """The square of an integer below 2^31, as a number of which many can be added exactly."""
 
     def root(self, squares: str) -> str:
         """The root of an exact integer, as a DOUBLE."""
@@ -105,6 +105,9 @@ class Dialect(Protocol):
 
     exists_as_column: bool
     """Whether EXISTS with a query may be a column, and not only a condition."""
+
+    is_wide: bool
+    """Whether a statement may have any number of columns."""
 
     def random_rank(self, person: str, by: Sequence[str], seed: int) -> str:
         """The position of a row among its person's rows, in a random order that depends only on `by`."""

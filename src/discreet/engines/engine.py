@@ -43,6 +43,11 @@ class Engine(Protocol):
     def computes(self, statement: str) -> bool:
         """Whether a statement that was printed for a blank engine can be computed. No row is read."""
 
+    def computed(self, statement: str) -> str | None:
+        """The result of a statement that was printed for a blank engine, in a FROM clause: its columns, without a row.
+        None if the engine knows that it cannot compute it.
+        """
+
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """The result of a statement that was printed for this engine. Integers are `int`, whatever their size."""
 

@@ -31,7 +31,7 @@ TEXT = {
         "`SELECT COUNT(*) FROM visits`",
     ),
     "sql-too-long": Explained(
-        "a query of more than 100,000 characters",
+        "a query of more than 200,000 characters",
         "The limit keeps the time to read a query bounded.",
         "a shorter query; a long list of values as a public table and a `JOIN`",
     ),

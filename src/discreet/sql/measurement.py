@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlglot.errors import SqlglotError
 
-from discreet.ledger.exact import digest, exact_text
+from discreet.ledger.exact import digest, exact_text, exact_texts
 from discreet.sql.expressions import Expr, Field, conjuncts
 from discreet.sql.pricing.relation import Relation, Where
 from discreet.sql.question import Aggregate, Key, Measure, Question
@@ -49,7 +49,7 @@ def canonical(question: Question) -> Question:
 
 def _canonical_order(parts: Iterable[Expr | Measure]) -> list[int]:
     """The indices of these parts in canonical order: by content, and as written where the content is the same."""
-    texts = [exact_text(part, _by_content) for part in parts]
+    texts = list(exact_texts(parts, _by_content))
     return sorted(range(len(texts)), key=texts.__getitem__)
 
 

@@ -50,9 +50,9 @@ from discreet.sql.question import Bounds, Question
 from discreet.sql.reading.domains import MOST_GROUPS_SHOWN
 from discreet.sql.reading.parse import Conditioned
 from discreet.sql.reading.select import RowsAsked, read_question, rows_in
-from discreet.sql.running.clipped import Pairs, check_clippable, read_means, read_norms, read_roots
+from discreet.sql.running.clipped import Pairs, read_means, read_norms, read_roots
+from discreet.sql.running.computable import check_clippable, check_computable
 from discreet.sql.running.groups import groups_of
-from discreet.sql.running.measure import check_computable
 from discreet.sql.running.notes import error_of, format_bound, goals
 from discreet.sql.running.rows import rows_of
 from discreet.sql.running.shown import check_showable

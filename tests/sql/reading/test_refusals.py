@@ -27,8 +27,8 @@ TOO_MUCH = {
     "calls": ("SELECT SUM(" + "abs(" * 500 + "cost" + ")" * 501 + " FROM visits", "sql-too-complex"),
     "cases": ("SELECT SUM(" + "CASE WHEN urgent THEN " * 300 + "1" + " END" * 300 + ") FROM visits", "sql-too-complex"),
     "truncations": ("SELECT SUM(" + "trunc(" * 30 + "cost" + ")" * 31 + " FROM visits", "sql-too-complex"),
-    "characters": ("SELECT COUNT(*) FROM visits WHERE cost IN (" + ", ".join("1" * 60_000) + ")", "sql-too-long"),
-    "spaces": ("SELECT COUNT(*) FROM visits" + " " * 100_000, "sql-too-long"),
+    "characters": ("SELECT COUNT(*) FROM visits WHERE cost IN (" + ", ".join("1" * 70_000) + ")", "sql-too-long"),
+    "spaces": ("SELECT COUNT(*) FROM visits" + " " * 200_000, "sql-too-long"),
     "digits": ("SELECT city, COUNT(*) FROM visits GROUP BY " + "1" * 5_000, "sql-position"),
 }
 

@@ -19,6 +19,7 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument, NotAllowed, QueryError
 from discreet.mechanisms.selection.threshold import KeySelection
 from discreet.sql.running import answer as answers
+from discreet.sql.running.compile import added
 from discreet.sql.running.shown import round_counts
 from discreet.sql.schema import Column, Schema, Table, validate_range
 
@@ -93,6 +94,33 @@ def test_a_statement_that_is_not_tried_is_caught(check: str, monkeypatch: pytest
     text = "WHERE ABS(x) > 1" if check == "check_computable" else "HAVING ABS(COUNT(*)) > 1"
     with pytest.raises((AssertionError, dp.errors.EngineFailed)):
         test_whatever_the_engine_cannot_bind_is_refused(f"SELECT COUNT(*) AS m FROM t {text}", monkeypatch)
+
+
+@pytest.mark.parametrize("table", [{}, {"rows_per_person": None}], ids=["bounded", "clipped"])
+def test_one_sum_stands_for_others_after_all_that_was_written_is_tried(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """These sums have the same types and ranges, so one of them is tried in later steps; the first step is whole."""
+    sums = [f"SUM(CASE WHEN n = {n} AND x > 1 THEN x ELSE 0 END) AS m{n}" for n in range(30)]
+    database, tried, own = opened(**table), [], DuckDB.computed
+
+    def computed(self: DuckDB, statement: str) -> str | None:
+        tried.append(statement)
+        return own(self, statement)
+
+    monkeypatch.setattr(DuckDB, "computed", computed)
+    monkeypatch.setitem(database.engine.dialect.WORDS, "abs", ALWAYS_FAILS)
+    database.plan(f"SELECT {', '.join(sums)} FROM t", epsilon=1)
+    assert [all(f"= ({n})" in one for n in range(30)) for one in tried] == [True] + [False] * (len(tried) - 1)
+    sums[29] = sums[29].replace("x > 1", "ABS(x) > 1")
+    with refuses(NotAllowed, "sql-not-computable"):
+        database.plan(f"SELECT {', '.join(sums)} FROM t", epsilon=1)
+
+
+def test_very_many_numbers_are_added(database: Any) -> None:
+    """More than the engine reads one in another."""
+    assert database.engine.rows(f"SELECT {added(['1'] * 1500)}") == [(1500,)]
+    assert not database.engine.computes("SELECT " + " + ".join(["1"] * 1500))
 
 
 # --- no end in sight ----------------------------------------------------------------------------------------

@@ -165,9 +165,9 @@ def whole(value: str, most: int | None) -> str:
     return f"CAST({within} AS BIGINT)"
 
 
-def sum_of_squares(values: Sequence[str]) -> str:
-    """The exact sum of the squares of integers of one row."""
-    return " + ".join(f"CAST({value} AS HUGEINT) * {value}" for value in values)
+def exact_square(value: str) -> str:
+    """The square of an integer, where many of them are added."""
+    return f"CAST({value} AS HUGEINT) * {value}"
 
 
 def root(squares: str) -> str:
@@ -235,6 +235,7 @@ def drawn(rows: str, columns: Sequence[str], seed: int) -> str:
 ranks_all = False
 gathers = True
 exists_as_column = True
+is_wide = True
 
 
 def random_rank(person: str, by: Sequence[str], seed: int) -> str:

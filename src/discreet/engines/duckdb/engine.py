@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import os
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,8 @@ _UNITS = {
 }
 _LEAST_MEMORY = 100 * 10**6
 """With less, the smallest question may fail; a thread should have as much for itself."""
-_REMEMBERED = 1000
-"""So many statements are known to be fine without being tried again."""
+_REMEMBERED, _LONGEST_REMEMBERED = 1000, 10_000
+"""So many statements are known to be fine without being tried again, if their columns have no longer text."""
 _PATIENCE, _COARSE = 0.5, 5
 """How often progress is read, in seconds, and the steps in which it is reported, in percent."""
 
@@ -85,7 +86,7 @@ class DuckDB:
         self._texts: dict[str, TextSource] = {}
         self._left_out: dict[str, set[str]] = {}
         self._blanks: dict[str, str] = {}
-        self._fine: set[str] = set()
+        self._fine: dict[bytes, str] = {}
         paths: list[str] = []
         for name, source in sources.items():
             found, path = self._source(name, source, sniffed=name in sniffed)
@@ -265,27 +266,33 @@ class DuckDB:
 
     def _blank(self, relation: str) -> str:
         if relation not in self._blanks:
-            typed = self.rows(f"DESCRIBE SELECT * FROM {relation}")
-            columns = ", ".join(f"CAST(NULL AS {row[1]}) AS {quote(row[0])}" for row in typed)
-            self._blanks[relation] = f"(SELECT {columns} WHERE FALSE)"
+            self._blanks[relation] = _blank_of(self.rows(f"DESCRIBE SELECT * FROM {relation}"))
         return self._blanks[relation]
 
     def computes(self, statement: str) -> bool:
         """Whether a statement that was printed for a blank engine can be computed. No row is read."""
+        return self.computed(statement) is not None
 
-        def tried() -> bool:
+    def computed(self, statement: str) -> str | None:
+        """The columns of the result of such a statement, without a row. None if it cannot be computed."""
+
+        def tried() -> str | None:
             with suppress(self._duckdb.ProgrammingError, self._duckdb.DataError, self._duckdb.NotSupportedError):
-                self._connection.execute(statement).fetchall()
-                return True
-            return False
+                result = self._connection.execute(statement)
+                columns = _blank_of((one[0], str(one[1])) for one in result.description or ())
+                result.fetchall()
+                return columns
+            return None
 
-        if statement not in self._fine:
-            if not self._held(tried):
-                return False
+        known = hashlib.sha256(statement.encode("utf-8", "surrogatepass")).digest()
+        if known in self._fine:
+            return self._fine[known]
+        found: str | None = self._held(tried)
+        if found is not None and len(found) <= _LONGEST_REMEMBERED:
             if len(self._fine) >= _REMEMBERED:
                 self._fine.clear()
-            self._fine.add(statement)
-        return True
+            self._fine[known] = found
+        return found
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """The result of a statement that was printed for this engine."""
@@ -380,6 +387,11 @@ def _spilling(spill: str | Path | bool | None) -> Spill | None:
             return Spill()
         return None
     return Spill(None if spill is True else spill)
+
+
+def _blank_of(columns: Iterable[Sequence[Any]]) -> str:
+    """Columns with these names and types, without a row."""
+    return f"(SELECT {', '.join(f'CAST(NULL AS {one[1]}) AS {quote(one[0])}' for one in columns)} WHERE FALSE)"
 
 
 def memory_in_bytes(text: str) -> int:

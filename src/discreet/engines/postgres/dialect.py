@@ -82,9 +82,9 @@ def whole(value: str, most: int | None) -> str:
     return f"({within})::int8"
 
 
-def sum_of_squares(values: Sequence[str]) -> str:
-    """The exact sum of the squares of integers of one row."""
-    return " + ".join(f"{value}::numeric * {value}" for value in values)
+def exact_square(value: str) -> str:
+    """The square of an integer, where many of them are added."""
+    return f"{value}::numeric * {value}"
 
 
 def root(squares: str) -> str:
@@ -227,6 +227,7 @@ def paired(rows: str, pairs: str, names: Sequence[str]) -> str:
 ranks_all = True
 gathers = True
 exists_as_column = True
+is_wide = False
 
 
 _OTHER = 3_037_000_493_202_177_609

@@ -184,6 +184,10 @@ class Postgres:
 
         return bool(self._transaction(planned, _FAILED))
 
+    def computed(self, statement: str) -> str:
+        """The statement itself in a FROM clause. What reads from it is tried together with it."""
+        return f"({statement}) AS computed"
+
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """The result of a statement that was printed for this engine. Sums are integers."""
         return self._run(statement)[1]

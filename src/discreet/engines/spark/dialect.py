@@ -20,6 +20,7 @@ from discreet.exact.randomness import random_integer
 ranks_all = True
 gathers = False
 exists_as_column = False
+is_wide = False
 
 
 def total(value: str) -> str:
@@ -65,9 +66,9 @@ def whole(value: str, most: int | None) -> str:
     return f"CAST({within} AS BIGINT)"
 
 
-def sum_of_squares(values: Sequence[str]) -> str:
-    """The exact sum of the squares of integers of one row."""
-    return f"({' + '.join(map(square, values))})"
+def exact_square(value: str) -> str:
+    """The square of an integer, where many of them are added."""
+    return square(value)
 
 
 def root(squares: str) -> str:

@@ -170,6 +170,10 @@ class Spark:
 
         return bool(attempt(analyzed, _FAILED))
 
+    def computed(self, statement: str) -> str:
+        """The statement itself in a FROM clause. What reads from it is tried together with it."""
+        return f"({statement}) AS computed"
+
     def frame(self, statement: str) -> Any:
         """The result of a statement, as a DataFrame that is not yet computed."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -91,9 +92,14 @@ def people_above(totals: Any, limits: Sequence[int]) -> list[int]:
 
 def thirds_of_octaves(first: int, last: int) -> list[int]:
     """The integers first·2^(j/3), rounded up, as far as they do not exceed the last."""
+    return list(_thirds_of_octaves(first, last))
+
+
+@lru_cache(maxsize=100)
+def _thirds_of_octaves(first: int, last: int) -> tuple[int, ...]:
     powers = range(3 * (last // first).bit_length() + 1)
     found = {_cube_root_above(first**3 << power) for power in powers}
-    return sorted(limit for limit in found if limit <= last)
+    return tuple(sorted(limit for limit in found if limit <= last))
 
 
 def _cube_root_above(number: int) -> int:

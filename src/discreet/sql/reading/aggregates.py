@@ -58,6 +58,7 @@ class Aggregates:
         self._places: dict[Measure, int] = {}
         self._taken: dict[tuple[AggregateKind, tuple[int, ...], bool], Aggregate] = {}
         self.bounded: set[Field] = set()
+        self.fields: dict[str, Field] = {}
 
     def field(self, node: Any) -> Field:
         """The column of an aggregate. If the aggregate is written twice, its measures are taken only once."""
@@ -70,6 +71,7 @@ class Aggregates:
         kind, parts, sample, type_ = self._parts(inner, where)
         if (kind, parts, sample) not in self._taken:
             field = Field(f"a{len(self._taken)}", default_name(node), type_)
+            self.fields[field.id] = field
             self._taken[kind, parts, sample] = Aggregate(field.name, kind, parts, field, sample)
         return self._taken[kind, parts, sample].field
 

@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 
 from discreet.errors import NotAllowed, QueryError
 
-LONGEST = 100_000
+LONGEST = 200_000
 sqlglot_logger = logging.getLogger("sqlglot")
 _OTHER_NAMES: dict[str, type[exp.AggFunc]] = {
     "mean": exp.Avg,
@@ -287,7 +287,8 @@ def _query(text: Any) -> Parsed:
     if not isinstance(text, str) or not text.strip():
         raise QueryError("A query must be text in SQL, such as SELECT COUNT(*) FROM visits.", code="sql-not-a-query")
     sql = _check_text(text)
-    statements = _parse_tree(sql, "This does not parse as SQL: ", lambda: sqlglot.parse(text, read="duckdb"))
+    dialect = sqlglot.Dialect.get_or_raise("duckdb")
+    statements = _parse_tree(sql, "This does not parse as SQL: ", lambda: dialect.parser().parse(sql.tokens, text))
     if not statements:
         raise QueryError("This text contains no query. Write SELECT COUNT(*) FROM visits.", code="sql-not-a-query")
     if len(statements) > 1:

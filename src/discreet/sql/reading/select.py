@@ -341,14 +341,16 @@ class _Reader:
                 return _stands_for(part, self.aggregates.field(part).id)
             return part
 
-        placed = node.copy().transform(put, copy=False)
+        alone = isinstance(node, exp.AggFunc) and not isinstance(node.parent, exp.Window)
+        placed = put(node) if alone else node.copy().transform(put, copy=False)
         return ReleasedTranslator(self.sql, self._noisy_field)(placed)
 
     def _noisy_field(self, node: exp.Column) -> Field:
         if node.table == "noisy":
-            fields = {field.id: field for field in (*self.key_fields, *(a.field for a in self.aggregates.taken))}
-            if node.name in fields:
-                return fields[node.name]
+            keys = {field.id: field for field in self.key_fields}
+            found = self.aggregates.fields.get(node.name) or keys.get(node.name)
+            if found is not None:
+                return found
         if self.schema.leads(self.scope.lookup(node).origin) == "person":
             column = node.sql(dialect="duckdb", comments=False)
             instead = f"Count people with COUNT(DISTINCT {column})."

@@ -104,7 +104,8 @@ class Translator:
         return self._checked(node, "add" if isinstance(node, exp.Add) else "subtract", node.this, node.expression)
 
     def _check_all_is_read(self, node: exp.Expression) -> None:
-        given = {name for name, value in node.args.items() if value not in (None, False, [])}
+        args = node.args.items()
+        given = {name for name, value in args if isinstance(value, exp.Expression) or value not in (None, False, [])}
         known = _READ.get(type(node), set()) | self.read.get(type(node), set())
         if given - known - _HARMLESS - {"this", "expression", "expressions"}:
             self.refuse(node)

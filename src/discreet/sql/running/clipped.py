@@ -16,12 +16,12 @@ import numpy as np
 
 from discreet.engines.dialect import ALL_ROWS, ROWS_OF_ONE
 from discreet.engines.engine import Engine
-from discreet.ledger.exact import digest, exact_text
+from discreet.ledger.exact import digest, exact_texts
 from discreet.sql.pricing.clipping import LARGEST, Clip, Clipping
 from discreet.sql.question import OPEN, Measure, Question
-from discreet.sql.running.compile import Named, Statement, condition_of, count_of, largest_of, shift_of
+from discreet.sql.running.compile import Named, Statement, added, condition_of, count_of, largest_of, shift_of
 from discreet.sql.running.groups import Groups
-from discreet.sql.running.measure import place_rows, require_computable
+from discreet.sql.running.measure import place_rows
 
 KEPT, CUT, LOST = range(3)
 """The sorts of rows that `People.clipped` computes."""
@@ -39,15 +39,21 @@ class People(Statement):
         clipping: Clipping,
         pairs: str | None = None,
         people: str | None = None,
+        *,
+        prepared: str | None = None,
+        number: int | None = None,
     ) -> None:
         basis = clipping.basis
         measured = {measure for measure in (*basis.measures, *basis.minus) if measure is not None}
-        ordered = sorted(measured, key=lambda measure: exact_text((measure.kind, measure.value, measure.where)))
-        super().__init__(replace(question, measures=tuple(ordered)), engine, None, 0)
+        texts = exact_texts((measure.kind, measure.value, measure.where) for measure in measured)
+        ordered = [measure for _, measure in sorted(zip(texts, measured, strict=True), key=lambda one: one[0])]
+        self.place_of = {measure: place for place, measure in enumerate(ordered)}
+        super().__init__(replace(question, measures=tuple(ordered)), engine, None, 0, prepared)
         self.clipping = clipping
+        self.number = number or len(basis.measures)
         self.owned = question.relation.person is not None
         self.whose = ["person", *self.keys] if self.owned else self.keys
-        self.most = OPEN // len(basis.measures)  # all totals of a pair together fit 64 bits
+        self.most = OPEN // self.number  # all totals of a pair together fit 64 bits
         self.sums = _Columns("s")
         self.totals = [self._total_of(*one) for one in zip(basis.measures, basis.minus, strict=True)]
         group = f" GROUP BY {', '.join(self.whose)}" if self.owned else ""
@@ -61,20 +67,20 @@ class People(Statement):
 
     def _total_of(self, measure: Measure, minus: Measure | None) -> str:
         """A total of one person in one group, as an integer of 64 bits."""
-        flag, value = self.parts[self.question.measures.index(measure)]
+        flag, value = self.parts[self.place_of[measure]]
         count = self._counted(flag)
         if minus is not None:
-            other = self._counted(self.parts[self.question.measures.index(minus)][0])
+            other = self._counted(self.parts[self.place_of[minus]][0])
             return f"({count} - {other})"
         if measure.kind == "people":
             return f"(CASE WHEN {count} > 0 THEN 1 ELSE 0 END)"
         if measure.kind == "count":
             return count
-        added = value if measure.power == 1 else self.dialect.square(value)
+        term = value if measure.power == 1 else self.dialect.square(value)
         if self.owned:
-            total = self.dialect.exact_sum(added, largest_of(measure), condition_of(flag), rows=ROWS_OF_ONE)
+            total = self.dialect.exact_sum(term, largest_of(measure), condition_of(flag), rows=ROWS_OF_ONE)
         else:
-            total = f"CASE WHEN {flag} THEN {added} END" if condition_of(flag) else added
+            total = f"CASE WHEN {flag} THEN {term} END" if condition_of(flag) else term
         fits = largest_of(measure) * ROWS_OF_ONE < OPEN
         # NULL must become 0 first: the ends of a range are taken for it otherwise
         total = self.sums.name(self.dialect.whole(f"coalesce({total}, 0)", None if fits else OPEN))
@@ -104,7 +110,7 @@ class People(Statement):
         """
         shown: list[str] = []
         for measure in numbers:
-            flag, _ = self.parts[self.question.measures.index(measure)]
+            flag, _ = self.parts[self.place_of[measure]]
             parts = self._total_of(measure, None), self._counted(flag)
             shown += [self._over_groups(part, OPEN) for part in parts] if self.owned else parts
         named = [f"{part} AS n{place}" for place, part in enumerate(shown)]
@@ -122,7 +128,7 @@ class People(Statement):
         shown = []
         for kind in range(len(self.clipping.limits)):
             kinds = zip(self.totals, self.clipping.basis.kinds, strict=True)
-            total = " + ".join(f"abs({total})" for total, own in kinds if own == kind)
+            total = added([f"abs({total})" for total, own in kinds if own == kind])
             shown.append(f"{self._over_groups(total, OPEN) if self.owned else total} AS n{kind}")
         if not self.owned:
             return f"SELECT {', '.join(shown)} FROM {self.totals_in}"
@@ -176,10 +182,11 @@ class People(Statement):
 
     def _size_and_squares(self, steps: Sequence[str]) -> tuple[str, str]:
         """The sum of a person's steps without signs, and the sum of their squares."""
-        size, squares = " + ".join(f"abs({step})" for step in steps), self.dialect.sum_of_squares(steps)
+        size = added([f"abs({step})" for step in steps])
+        squares = f"({added([self.dialect.exact_square(step) for step in steps])})"
         if not self.owned:
             return size, squares
-        sums = (size, LARGEST * len(steps)), (squares, LARGEST**2 * len(steps))
+        sums = (size, LARGEST * self.number), (squares, LARGEST**2 * self.number)
         return tuple(self.dialect.exact_sum(one, largest, rows=ROWS_OF_ONE) for one, largest in sums)  # type: ignore[return-value]
 
     def _root(self, clip: Clip) -> str:
@@ -210,9 +217,9 @@ class People(Statement):
     def _lost(self, clip: Clip, steps: Sequence[str]) -> str:
         kinds = range(len(self.clipping.limits))
         own = [[s for s, of in zip(steps, self.clipping.basis.kinds, strict=True) if of == kind] for kind in kinds]
-        totals = [" + ".join(f"abs({step})" for step in listed) for listed in own]
+        totals = [added([f"abs({step})" for step in listed]) for listed in own]
         if self.owned:
-            totals = [self.dialect.exact_sum(total, LARGEST * len(steps), rows=ROWS_OF_ONE) for total in totals]
+            totals = [self.dialect.exact_sum(total, LARGEST * self.number, rows=ROWS_OF_ONE) for total in totals]
         named = ", ".join(f"{total} AS n{kind}" for kind, total in enumerate(totals))
         source = f"SELECT {named}, max(size) AS size FROM cut GROUP BY person"
         if not self.owned:
@@ -277,17 +284,6 @@ def holding(engine: Engine) -> Iterator[Pairs]:
         yield pairs
     finally:
         pairs.close()
-
-
-def check_clippable(question: Question, engine: Engine, clipping: Clipping) -> None:
-    """Refuse, before anything is charged, what the engine cannot compute for these types."""
-    blank = engine.blank()
-    example = clipping.example()
-    statements = [People(question, blank, clipping).norms(), People(question, blank, clipping).clipped(example)]
-    if clipping.may_be_gaussian:
-        other = People(question, blank, clipping).clipped(replace(example, norm="L1"))
-        statements += [People(question, blank, clipping).roots(example), other]
-    require_computable(blank, statements)
 
 
 def read_means(pairs: Pairs, question: Question, clipping: Clipping, measure: Measure) -> Any:

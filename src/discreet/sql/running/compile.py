@@ -6,9 +6,10 @@ scaled down to the expected value of a random choice, so no row needs a rank. Bo
 
 from __future__ import annotations
 
+import copy
 import datetime
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from discreet.engines.dialect import ALL_ROWS, ROWS_OF_ONE, Dialect
 from discreet.engines.engine import Engine
@@ -18,9 +19,13 @@ from discreet.sql.running.rows import rows_of, safe
 
 
 class Statement:
-    """The statements that compute the measures of a question."""
+    """The statements that compute the measures of a question. `prepared` is a relation with its prepared rows, if they
+    are known.
+    """
 
-    def __init__(self, question: Question, engine: Engine, bounds: Bounds | None, seed: int) -> None:
+    def __init__(
+        self, question: Question, engine: Engine, bounds: Bounds | None, seed: int, prepared: str | None = None
+    ) -> None:
         self.question, self.bounds, self.seed = question, bounds, seed
         self.dialect = engine.dialect
         self.keys = [f"k{n}" for n in range(len(question.keys))]
@@ -29,9 +34,19 @@ class Statement:
         self.numbers = Named("x")
         self.values_of = Named("v")
         self._prepare()
+        self.rows_prepared = f"WITH {self.dialect.steps(self.steps)} SELECT * FROM prepared"
+        if prepared is not None:
+            self.steps = [("prepared", f"SELECT * FROM {prepared}")]
+        self._declare()
+
+    def copied(self) -> Self:
+        """The same, for another statement."""
+        other = copy.copy(self)
+        other.steps = list(self.steps)
+        return other
 
     def _prepare(self) -> None:
-        """Each row with its person, its keys, and what it adds to each measure. Only rows of declared groups."""
+        """Each row with its person, its keys, and what each measure is computed from."""
         question, person = self.question, self.question.relation.person
         keys = zip(self.keys, question.keys, strict=True)
         columns = [
@@ -41,10 +56,14 @@ class Statement:
             columns.append(f"{self.dialect.quote(person.id)} AS person")
         values = [self._value(measure) for measure in question.measures]
         # if a row only has to have a value, the value itself is the flag
-        self.plain = {m.where: v for m, v in zip(question.measures, values, strict=True) if _is_plain(m)}
+        self.plain = {m.where: v for m, v in zip(question.measures, values, strict=True) if is_plain(m)}
         self.parts = [(self._flag(m), v) for m, v in zip(question.measures, values, strict=True)]
         columns += [*self.flags.columns(), *self.numbers.columns()]
         self.steps.append(("prepared", f"SELECT {', '.join(columns) or '1 AS one'} FROM source"))
+
+    def _declare(self) -> None:
+        """Each row with what it adds to each measure. Only rows of declared groups."""
+        question, person = self.question, self.question.relation.person
         named = zip(self.keys, question.keys, strict=True)
         conditions = [_member(name, key.domain, self.dialect) for name, key in named if key.domain]
         if question.shown is not None and len(question.keys) > 1:
@@ -143,9 +162,9 @@ class Statement:
         return f"coalesce({self.dialect.exact_sum(fitting, most * largest_of(measure))}, 0)"
 
     def _summed(self, value: str, measure: Measure, flag: str) -> str:
-        added = value if measure.power == 1 else self.dialect.square(value)
+        term = value if measure.power == 1 else self.dialect.square(value)
         rows = ALL_ROWS if self.bounds is None else ROWS_OF_ONE
-        return self.dialect.exact_sum(added, largest_of(measure), condition_of(flag), rows=rows)
+        return self.dialect.exact_sum(term, largest_of(measure), condition_of(flag), rows=rows)
 
     # --- bounds -------------------------------------------------------------------------------------------
 
@@ -306,7 +325,7 @@ def _has_value(measure: Measure) -> Expr | None:
     return has_number(measure.value)
 
 
-def _is_plain(measure: Measure) -> bool:
+def is_plain(measure: Measure) -> bool:
     """Whether all rows that have a value count."""
     return measure.where is not None and measure.where == _has_value(measure)
 
@@ -318,7 +337,7 @@ def shift_of(measure: Measure) -> int:
     always moved afterwards, by the number of rows that count, as their center is found from the same sums.
     """
     shift = measure.center / measure.step
-    movable = measure.kind == "sum" and measure.power == 1 and (_is_plain(measure) or measure.is_open)
+    movable = measure.kind == "sum" and measure.power == 1 and (is_plain(measure) or measure.is_open)
     near = abs(shift) < (OPEN if measure.is_open else _FARTHEST)
     return int(shift) if movable and shift.denominator == 1 and near else 0
 
@@ -332,6 +351,17 @@ def largest_of(measure: Measure) -> int:
     shift = shift_of(measure)
     farthest = max(abs(measure.lowest + shift), abs(measure.highest + shift))
     return int(farthest**measure.power)
+
+
+_TOGETHER = 100
+"""So many numbers are added without parentheses."""
+
+
+def added(parts: Sequence[str]) -> str:
+    """The sum of these parts. Of many, in parentheses: an engine reads only so many additions one in another."""
+    if len(parts) <= _TOGETHER:
+        return " + ".join(parts)
+    return added([f"({added(parts[place : place + _TOGETHER])})" for place in range(0, len(parts), _TOGETHER)])
 
 
 def condition_of(flag: str) -> str:

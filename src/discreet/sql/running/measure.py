@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from discreet.engines.engine import Engine
-from discreet.errors import NotAllowed
 from discreet.exact.randomness import random_integer
 from discreet.sql.question import Bounds, Measure, Question
 from discreet.sql.running.compile import Statement
@@ -75,30 +74,6 @@ def read_undeclared(question: Question, engine: Engine, bounds: Bounds | None) -
     keys = list(groups.found)
     parts = {key: tuple(values[place] for values in measures) for place, key in enumerate(keys)}
     return {key: int(people[place]) for place, key in enumerate(keys)}, parts
-
-
-def check_computable(question: Question, engine: Engine, bounds: Bounds | None, *, clipped: bool = False) -> None:
-    """Refuse, before anything is charged, what this engine does not support or cannot compute for these types. The
-    statement runs on empty tables, so that a refusal reveals nothing about the rows.
-    """
-    blank = engine.blank()
-    statements = []
-    if any(measure.is_added for measure in question.measures) and not clipped:
-        statements.append(Statement(question, blank, bounds, 0).additive())
-    for number, measure in enumerate(question.measures):
-        if measure.kind in ("distinct", "quantile"):
-            statements.append(Statement(question, blank, bounds, 0).values(number))
-    require_computable(blank, statements)
-
-
-def require_computable(blank: Engine, statements: Iterable[str]) -> None:
-    """Refuse, before anything is charged, statements that an engine without rows cannot compute."""
-    if not all(blank.computes(statement) for statement in statements):
-        raise NotAllowed(
-            "The engine cannot compute this for columns of these types. Nothing was charged. Cast the arguments of "
-            "functions to the types they need, or ask in a simpler way.",
-            code="sql-not-computable",
-        )
 
 
 class _Found(Groups):
