@@ -50,9 +50,9 @@ def print_expression(expr: Expr, dialect: Dialect) -> str:
             return f"({inner[0]} IN ({', '.join(inner[1:])}))"
         case Call(op="released", detail="replace"):
             return _cut(f"replace({_cut(inner[0])}, {inner[1]}, {_cut(inner[2])})")
-        case Call(op="released", detail=name, type=kind):
+        case Call(op="released", detail=name):
             computed = f"{name}({', '.join(inner)})"
-            return _cut(computed) if kind == "text" else computed
+            return _cut(computed) if name in ("concat_ws", "printf") else computed
         case Call(op="subtract", args=(first, second)) if first.type in ("date", "timestamp"):
             return dialect.operation("days_between", inner[::-1], (second.type, first.type), "integer")
         case Call(op=op, args=args, type=kind, detail=detail):
