@@ -301,3 +301,8 @@ def test_queries_about_one_person_are_not_asked_first(asked):
     listed = "SELECT COUNT(*) AS n FROM t WHERE pid IN (SELECT pid FROM t GROUP BY pid HAVING COUNT(*) > 0)"
     assert combination_in(same, asked.schema) is None or len(asked._combined(same, {"epsilon": 1}).plans) == 1
     assert combination_in(listed, asked.schema) is None or len(asked._combined(listed, {"epsilon": 1}).plans) == 1
+
+
+def test_what_is_made_of_rows_that_noise_chose_has_no_error(asked):
+    few = f"{SIZES} ORDER BY n DESC LIMIT 2"
+    assert asked.sql(f"SELECT SUM(n) AS s FROM ({few}) u", epsilon=1).table.column("s_error").null_count == 1

@@ -165,14 +165,21 @@ class CombinedAnswer(Answer):
         rows = _identities(self._result, keys)
         if any(table is None for table in drawn.values()) or len(set(rows)) < len(rows) or not rows:
             return {}
+        used = [self.parts[number] for number in self.combination.used]
+        if any(part._columns.parts_of(*part.question.chosen_by) for part in used):
+            return {}  # the rows with the largest noise are the first to be chosen: what is made of them is too large
         try:
             known = self._known()
             found = _run_drawn(self.combination.unchosen(lambda part: _is_fixed(part, known)), drawn, self._public)
         except EngineFailed:  # the answer is there all the same
             return {}
+        draws, met = found.column(0).to_numpy(), _identities(found, keys)
+        shown = len(rows)  # rows that are not shown could have been chosen, too
+        known_rows = set(rows)
+        unseen = (row for row, draw in zip(met, draws, strict=True) if draw == 0 and row not in known_rows)
+        rows += dict.fromkeys(unseen)
         place = {row: number for number, row in enumerate(rows)}
-        where = np.array([place.get(row, -1) for row in _identities(found, keys)], dtype=np.int64)
-        draws = found.column(0).to_numpy()
+        where = np.array([place.get(row, -1) for row in met], dtype=np.int64)
         cells = draws[where >= 0] * len(rows) + where[where >= 0]
         if len(np.unique(cells)) < len(cells):
             return {}  # rows that are left out share their keys with those that are shown
@@ -182,10 +189,10 @@ class CombinedAnswer(Answer):
                 continue
             values = np.full((DRAWS + 1, len(rows)), np.nan)
             values[draws[where >= 0], where[where >= 0]] = _floats(found.column(name))[where >= 0]
-            values[0] = _floats(self._result.column(name))
+            values[0, :shown] = _floats(self._result.column(name))
             low, high = interval_of(values, confidence, self.combination.chooses)
             with np.errstate(invalid="ignore"):
-                halves[name] = np.maximum(high - values[0], values[0] - low)
+                halves[name] = np.maximum(high - values[0], values[0] - low)[:shown]
         return halves
 
     def _fixed(self) -> list[bool]:

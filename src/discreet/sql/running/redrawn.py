@@ -106,7 +106,19 @@ def interval_of(values: Floats, confidence: float, at_once: bool) -> Band:
             ratios = np.maximum((released - drawn) / (released - low), (drawn - released) / (high - released))
         factor = np.quantile(np.nanmax(np.where(np.isfinite(ratios), ratios, 0.0), axis=1), confidence, method="higher")
         low, high = released - factor * (released - low), released + factor * (high - released)
-    return low, high
+    moved = 2 * _moved(released, drawn)
+    return low - moved, high + moved
+
+
+def _moved(released: Floats, drawn: Floats) -> Floats:
+    """How far noise moves a number in one direction, as it does a maximum or a sum of absolute values. The released one
+    is moved already, by more than noise on top of it moves it again. 0 unless it is more than chance.
+    """
+    with np.errstate(invalid="ignore"):
+        known = np.where(np.isfinite(drawn), drawn, released)
+        first, middle, last = np.quantile(known, (0.16, 0.5, 0.84), axis=0)
+        beyond = np.abs(middle - released) - 4 * (last - first) / 2 / np.sqrt(len(drawn))
+    return np.where(np.isfinite(beyond), np.maximum(beyond, 0.0), 0.0)
 
 
 def _spread(band: Band, kept: Any, many: int) -> Band:
