@@ -12,15 +12,17 @@ import pytest
 
 import discreet as dp
 from discreet.sql.pricing.found_rows import support_bound
-from discreet.sql.running.support import Support, count_supported
+from discreet.sql.running.support import Support, _Turns, count_supported
 
 from ..connecting import connected, rows_of
 
 
 def support_of(people: dict[int, list[int]]) -> Support:
-    rows = [(person, item) for person in sorted(people) for item in people[person]]
-    columns = {"person": [p for p, _ in rows], "item": [i for _, i in rows], "draw": list(range(len(rows)))}
-    return Support.of(pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()}))
+    """What `Support.of` makes of rows that are drawn in this order."""
+    items = np.array([item for person in sorted(people) for item in people[person]], dtype=np.int64)
+    _, firsts, numbered = np.unique(items, return_index=True, return_inverse=True)
+    ends = np.cumsum([len(people[person]) for person in sorted(people)], dtype=np.int64)
+    return Support(np.concatenate([[0], ends]).astype(np.int64), numbered, len(firsts), firsts)
 
 
 def taken_by(people: dict[int, list[int]], most: int) -> set[int]:
@@ -66,6 +68,39 @@ def test_all_tables_of_three_people_and_three_items():
             without = taken_by({1: first, 3: last}, most)
             assert without <= with_own
             assert len(with_own) - len(without) <= most
+
+
+def one_after_another(people: dict[int, list[int]], most: int) -> set[int]:
+    """The rule itself: in each round everybody takes the first own item that nobody has taken."""
+    taken: set[int] = set()
+    for _ in range(most):
+        for person in sorted(people):
+            taken |= set(next(([item] for item in people[person] if item not in taken), []))
+    return taken
+
+
+@pytest.mark.parametrize("few", [0, 2, 32])
+def test_many_turns_at_once_take_what_turns_take(monkeypatch, few):
+    """Whether all people are asked at once, or one by one, or some."""
+    monkeypatch.setattr("discreet.sql.running.support._FEW", few)
+    crowd = {person: [(person * step) % 60 for step in range(1, 1 + person % 9)] for person in range(100)}
+    for people in (*small_tables(60), {person: list(dict.fromkeys(own)) for person, own in crowd.items()}):
+        for most in (1, 2, 3):
+            assert taken_by(people, most) == one_after_another(people, most)
+
+
+def forgetful(self, asking):
+    """Who loses an item does not ask for another one."""
+    np.minimum.at(self.owners, self.items[self.places[asking]], asking)
+    return asking[:0]
+
+
+def test_mutant_who_loses_an_item_asks_no_more(monkeypatch):
+    """Then one person more takes away what somebody else would have taken."""
+    monkeypatch.setattr("discreet.sql.running.support._FEW", 0)
+    monkeypatch.setattr(_Turns, "_ask", forgetful)
+    with pytest.raises(AssertionError):
+        check_neighbors(taken_by)
 
 
 def all_at_once(people: dict[int, list[int]], most: int) -> set[int]:
