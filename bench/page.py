@@ -37,6 +37,7 @@ COMMANDS = {
     "growth-nothing": "growth --all --nothing",
     "tpch": "tpch",
     "tpch-persons": "tpch_persons",
+    "coverage": "coverage",
     "r2t": "r2t",
     "tpch-policy": "tpch --brief --policy --repeat 1",
     "tpch-10": "tpch --brief --scale 10 --repeat 1",

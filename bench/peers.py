@@ -31,6 +31,7 @@ PINS = {
     "opacus": ["opacus==1.6.0", "torch==2.13.0", "scikit-learn==1.7.2"],
     "local": ["pure-ldp==1.2.0", "multi-freq-ldpy==0.2.5", "scikit-learn", "statsmodels", "xxhash==3.8.2"],
     "tpch": ["tpchgen-cli==4.0.0"],  # no peer: it makes data
+    "tpcds": ["duckdb==1.5.5", "duckdb-extension-tpcds==1.5.5"],  # no peer: it has the texts, and makes tables
     "tumult": ["tmlt.analytics==0.21.0", "pyspark==3.5.9"],
     "pipelinedp": ["pipeline-dp==0.3.1", "pyspark==3.5.9"],
     "spark-3": ["pyspark==3.5.9", "--editable", str(ROOT)],  # no peers: discreet with either Spark

@@ -1,4 +1,4 @@
-"""The sixty everyday questions of `examples/questions.sql` are planned here. Its example answers them, which is slow."""
+"""The sixty everyday questions of `examples/questions.sql` have plans. The example answers them, which is slow."""
 
 from __future__ import annotations
 

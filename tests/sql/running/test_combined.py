@@ -306,3 +306,8 @@ def test_queries_about_one_person_are_not_asked_first(asked):
 def test_what_is_made_of_rows_that_noise_chose_has_no_error(asked):
     few = f"{SIZES} ORDER BY n DESC LIMIT 2"
     assert asked.sql(f"SELECT SUM(n) AS s FROM ({few}) u", epsilon=1).table.column("s_error").null_count == 1
+
+
+def test_a_column_of_nulls_has_no_type(asked):
+    text = "SELECT city, n, nothing FROM (SELECT city, COUNT(*) AS n, NULL AS nothing FROM t GROUP BY city) u"
+    assert asked.sql(text, epsilon=1).table["nothing"].null_count == 3

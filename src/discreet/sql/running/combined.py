@@ -29,7 +29,7 @@ from discreet.sql.reading.parse import without_alias
 from discreet.sql.running.answer import CONFIDENCE, Answer
 from discreet.sql.running.redrawn import interval_of, redrawn_table
 from discreet.sql.running.shown import DRAW
-from discreet.sql.schema import Type
+from discreet.sql.schema import Table, Type
 from discreet.sql.terms import QuestionOptions
 
 DRAWS = 300
@@ -56,7 +56,7 @@ class CombinedPlan:
             for number, plan in enumerate(self.plans)
         }
         for table in self.combination.public:
-            columns[table.name.lower()] = {column.name: column.type for column in table.columns.values()}
+            columns[table.name.lower()] = _typed(table)
         self._check_names({name for listed in columns.values() for name in listed})
         engine = DuckDB({})
         texts = [_placed(self.combination, {n: _nulls(k, many) for n, k in columns.items()}) for many in (0, 1)]
@@ -89,6 +89,11 @@ class CombinedPlan:
                 self.combination.sql.unknown(node, what, code="sql-unknown-column")
 
 
+def _typed(table: Table) -> dict[str, Type]:
+    """The columns of a public table that can be read here, with their types."""
+    return {column.name: column.type for column in table.columns.values() if column.type in TYPES}
+
+
 def last_answer(parts: Sequence[Answer], ledger: Ledger) -> Answer:
     """The last answer, with the cost of all: the others were asked first, for their numbers."""
     last, cost = copy.copy(parts[-1]), _sum([part.cost for part in parts])
@@ -114,7 +119,9 @@ class CombinedAnswer(Answer):
         self.release = _release(parts, self.cost, ledger)
         self.notes = (*dict.fromkeys(note for part in parts for note in part.notes), *self._own_notes())
         self._public = {
-            table.name.lower(): engine.table(f"SELECT * FROM {engine.relations[table.name]}")
+            table.name.lower(): engine.table(
+                f"SELECT {', '.join(map(engine.dialect.quote, _typed(table)))} FROM {engine.relations[table.name]}"
+            )
             for table in combination.public
         }
         tables = {name_of(number): part.table.select(part.names) for number, part in enumerate(parts)}
@@ -322,7 +329,8 @@ def _placed(combination: Combination, sources: dict[str, str]) -> str:
 
 def _nulls(kinds: Mapping[str, Type], many: int) -> str:
     """A query with these columns, and no row or one."""
-    columns = ", ".join(f"CAST(NULL AS {TYPES[kind]}) AS {quote(name)}" for name, kind in kinds.items())
+    null = {kind: f"CAST(NULL AS {TYPES[kind]})" if kind in TYPES else "NULL" for kind in kinds.values()}
+    columns = ", ".join(f"{null[kind]} AS {quote(name)}" for name, kind in kinds.items())
     return f"(SELECT {columns} WHERE {'TRUE' if many else 'FALSE'})"
 
 
