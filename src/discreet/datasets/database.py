@@ -12,10 +12,12 @@ from discreet.engines.engine import Engine
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.exact.rational import Number, exactly
 from discreet.ledger import Ledger
+from discreet.sql.cubes import Cross, all_levels, crossed
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.reading.combined import combination_in
 from discreet.sql.reading.domains import LARGEST_DOMAIN
+from discreet.sql.reading.parse import Conditioned
 from discreet.sql.running.answer import Answer
 from discreet.sql.running.answering import answer_plan
 from discreet.sql.running.combined import CombinedAnswer, CombinedPlan, last_answer
@@ -126,6 +128,42 @@ class Database(Closed):
         combined = CombinedPlan(combination, plans, each)
         combined.check()
         return combined
+
+    def cube(
+        self,
+        table: str,
+        by: Cross,
+        *,
+        total: str | None = None,
+        positive: bool = False,
+        where: str | None = None,
+        epsilon: Number,
+        delta: Number | None = None,
+    ) -> Answer:
+        """The number of rows by all keys, by each part of them, and in total: levels that add up, for one charge. With
+        `total`, the sum of that column instead. `by` lists columns and names of declared hierarchies, or hierarchies
+        such as ("region", "city"). With `positive`, no number is below 0.
+        """
+        known = self.schema.tables.get(table) if isinstance(table, str) else None
+        if known is None:
+            raise InvalidArgument(f"Unknown table. Known: {', '.join(self.schema.tables)}.", code="unknown-table")
+        quote, declared = self.engine.dialect.quote, {one.name: one for one in known.hierarchies}
+        levels = []
+        for own in crossed(by):
+            named = declared.get(own[0]) if len(own) == 1 else None
+            levels.append(
+                [quote(key) for key in own]
+                if named is None
+                else [named.written(n, quote) for n in range(len(named.levels))]
+            )
+        shown = [
+            *(key for own in levels for key in own),
+            "COUNT(*) AS n" if total is None else f"SUM({quote(total)}) AS total",
+        ]
+        text, after = f"SELECT {', '.join(shown)} FROM {quote(table)}", all_levels(levels)
+        question = f"{text}{after}" if where is None else Conditioned(text, where, after)
+        plan = self.planner.plan(question, epsilon=epsilon, delta=delta)
+        return self.answer(replace(plan, positive=positive))
 
     def plan(self, question: str, **options: Unpack[QuestionOptions]) -> Plan:
         """How a question would be answered, with the options of `sql`. Spends nothing and reads no private data."""

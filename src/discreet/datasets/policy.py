@@ -22,11 +22,11 @@ from discreet.exact.rational import check_delta, exactly
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit
 from discreet.ledger.store import IN_MEMORY, URLS
-from discreet.sql.schema import AUTO, BOUNDS, Column, Table, check_type, implied_type
+from discreet.sql.schema import AUTO, BOUNDS, Column, Hierarchy, Table, check_type, implied_type
 
 QUESTIONS = 1000
 """Without `delta_per_question`, a question may use the ledger's δ divided by this."""
-_TABLE = ("source", "public", "person", "through", *BOUNDS, "version", "columns")
+_TABLE = ("source", "public", "person", "through", *BOUNDS, "version", "columns", "hierarchies")
 _COLUMN = ("type", "between", "choices", "frequency", "other")
 
 
@@ -86,6 +86,7 @@ class Policy:
                     c.name: [c.between, c.choices, c.type, c.frequency, *([] if c.other is None else [c.other])]
                     for c in table.columns.values()
                 },
+                **({"hierarchies": [vars(one) for one in table.hierarchies]} if table.hierarchies else {}),
             }
             for name, table in self.tables.items()
         }
@@ -249,6 +250,10 @@ def _table(name: str, words: Any, folder: Path | None, engine: EngineConfigurati
         column: _column(column, _section(declared, f"{where}.columns.{column}", _COLUMN))
         for column, declared in _section(section.get("columns", {}), f"{where}.columns").items()
     }
+    listed = _section(section.get("hierarchies", {}), f"{where}.hierarchies")
+    hierarchies = tuple(_hierarchy(one, words, f"{where}.hierarchies.{one}") for one, words in listed.items())
+    for level, values in ((level, values) for one in hierarchies for level, values in one.values().items()):
+        columns.setdefault(level, Column(name=level, type=implied_type(None, values), choices=values))
     person, version = _text(section, "person", where), section.get("version")
     if person is not None:
         columns.setdefault(person, Column(name=person))
@@ -260,7 +265,30 @@ def _table(name: str, words: Any, folder: Path | None, engine: EngineConfigurati
         person=person,
         through=_text(section, "through", where),
         version=None if version is None else str(version),
+        hierarchies=hierarchies,
         **{key: section.get(key) for key in BOUNDS},
+    )
+
+
+def _hierarchy(name: str, words: Any, where: str) -> Hierarchy:
+    """Columns from coarse to fine, the groups they have, and the numbers of rows that are public."""
+    section = _section(words, where, ("levels", "groups", "totals", "column"))
+    levels, groups, totals = (section.get(key, []) for key in ("levels", "groups", "totals"))
+    lists = [levels, groups, totals]
+    if all(isinstance(one, list | tuple) for one in lists):
+        lists = [*groups, *totals]
+    if not all(isinstance(one, list | tuple) for one in lists) or not all(isinstance(one, str) for one in levels):
+        raise InvalidArgument(
+            f'[{where}] takes lists: levels = ["region", "city"], groups = [["North", "Kiel"]] and totals = '
+            '[["North", 1200]].',
+            code="policy-hierarchy",
+        )
+    return Hierarchy(
+        name=name,
+        levels=tuple(levels),
+        groups=tuple(map(tuple, groups)),
+        totals=tuple(map(tuple, totals)),
+        column=_text(section, "column", where),
     )
 
 

@@ -44,6 +44,7 @@ def canonical(question: Question) -> Question:
         measures=tuple(question.measures[old] for old in measures),
         aggregates=tuple(map(moved, question.aggregates)),
         reordered=keys != sorted(keys) or measures != sorted(measures),
+        levels=tuple(tuple(sorted(keys.index(key) for key in level)) for level in question.levels),
     )
 
 
@@ -107,7 +108,8 @@ def identities_apart(question: Question, schema: Schema) -> tuple[str, tuple[str
 
 def _keys(question: Question) -> list[Any]:
     known: list[Any] = [(key.expr, key.domain) for key in question.keys]
-    return known if question.shown is None else [*known, question.shown]
+    known += [] if question.shown is None else [question.shown]
+    return [*known, ("levels", sorted(question.levels))] if question.levels else known
 
 
 class _Written:

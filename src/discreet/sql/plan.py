@@ -29,7 +29,8 @@ class Plan:
     `clipping` says how people are scaled down if nobody declared how much one may add, and `clip` to which limits. They
     are an example until they are found. `goal` is what a choice of groups may cost, which comes first if their keys are
     not declared (`open_keys`), and `bar` is how many people a group needs who are in one group each, or in many. If no
-    group has enough people, `nothing` is the release that says so.
+    group has enough people, `nothing` is the release that says so. With `positive`, no number of a cube is below 0
+    if it cannot be.
     """
 
     question: Question
@@ -48,6 +49,7 @@ class Plan:
     bar: dict[int, float] | None = None
     open_keys: tuple[str, ...] = ()
     nothing: Release | None = None
+    positive: bool = False
 
     @property
     def searched(self) -> Fraction | None:

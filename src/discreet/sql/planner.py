@@ -23,7 +23,7 @@ from discreet.ledger import Identity, Ledger, cost_of, version_of
 from discreet.ledger.exact import exact_text
 from discreet.releases import Release
 from discreet.sql.bounded_rows import BoundedRows
-from discreet.sql.expressions import Field
+from discreet.sql.expressions import Expr, Field, Range
 from discreet.sql.measurement import identity_of_rows
 from discreet.sql.plan import Plan
 from discreet.sql.pricing.automatic_bounds import (
@@ -44,9 +44,11 @@ from discreet.sql.pricing.choice_of_noise import added_or_removed, choose_noise,
 from discreet.sql.pricing.clipping import Clip, Clipping, clipping_of, share_centered, to_center
 from discreet.sql.pricing.found_rows import counts_values_only, rows_bound, support_bound, wants_rows
 from discreet.sql.pricing.key_choice import SMALL, chooses_first, has_open_keys, key_choice, need_delta
+from discreet.sql.pricing.levels import LevelShares, level_shares
 from discreet.sql.pricing.price import Price
-from discreet.sql.pricing.relation import Relation
+from discreet.sql.pricing.relation import Relation, Scan
 from discreet.sql.question import Bounds, Question
+from discreet.sql.reading.combinations import with_combinations
 from discreet.sql.reading.domains import MOST_GROUPS_SHOWN
 from discreet.sql.reading.parse import Conditioned
 from discreet.sql.reading.select import RowsAsked, read_question, rows_in
@@ -92,7 +94,7 @@ class Planner:
         bounds: Mapping[str, int] | None = None,
     ) -> Plan:
         """How a question would be answered. Spends nothing and reads no private data."""
-        asked = read_question(question, self.schema)
+        asked = self.read(question, self.schema)
         if asked.unranged:
             undeclared = replace(self, schema=without_ranges(self.schema, asked.unranged))
             return undeclared.plan(
@@ -140,9 +142,20 @@ class Planner:
         spent = number * each + len(means) * each_center + (plan.searched or 0)
         return replace(plan, spent_first=spent + (0 if goal is None else exactly(goal.epsilon)))
 
+    def read(self, source: Any, schema: Schema, ranges: Mapping[Expr, Range] | None = None) -> Question:
+        """The question in a text, about the groups that exist as far as public facts say which do."""
+        return with_combinations(read_question(source, schema, ranges), schema, self._different)
+
+    def _different(self, scan: Scan, fields: tuple[Field, ...]) -> list[tuple[Any, ...]] | None:
+        """The different values of some columns of a public table. None if there are too many."""
+        listed = ", ".join(dict.fromkeys(self.engine.dialect.quote(field.id) for field in fields))
+        text = f"SELECT DISTINCT {listed} FROM ({rows_of(scan, self.engine)}) AS one LIMIT {MOST_GROUPS_SHOWN + 1}"
+        found = self.engine.rows(text)
+        return found if len(found) <= MOST_GROUPS_SHOWN else None
+
     def _check_widest(self, asked: Question, missing: Missing) -> None:
         """Refuse now what the bounds that are found could make unanswerable."""
-        known = read_question(asked.source, widest(self.schema, missing))
+        known = self.read(asked.source, widest(self.schema, missing))
         if sum(measure.is_open for measure in known.measures) > sum(measure.is_open for measure in asked.measures):
             raise NotAllowed(
                 "The range of a sum could be found to be too large. Declare between for its columns, or leave it out "
@@ -242,7 +255,7 @@ class Planner:
         if clipping is not None and clip is None:
             clip = clipping.example()
         clipped = None if clipping is None or clip is None else (clipping, clip)
-        price = choose_noise(question, self.schema.unit, bounds, number, terms, clipped)
+        price = choose_noise(question, self.schema.unit, bounds, number, terms, clipped, self._levels(question, terms))
         return Plan(
             question=question,
             bounds=bounds,
@@ -256,7 +269,8 @@ class Planner:
     def with_bounds(self, plan: Plan, bounds: Bounds) -> Plan:
         """The plan within lower bounds."""
         number = self._number_of_groups(plan.question, plan.terms)
-        price = choose_noise(plan.question, self.schema.unit, bounds, number, plan.terms)
+        levels = self._levels(plan.question, plan.terms)
+        price = choose_noise(plan.question, self.schema.unit, bounds, number, plan.terms, levels=levels)
         return replace(plan, bounds=bounds, price=self._chargeable(price))
 
     def _number_of_groups(self, question: Question, terms: Terms) -> int:
@@ -288,7 +302,14 @@ class Planner:
             weights_of(question, terms.weights),
             searched,
             check_delta(terms.delta),
+            self._levels(question, terms),
         )
+
+    def _levels(self, question: Question, terms: Terms) -> LevelShares | None:
+        """How ε is divided among levels, if there are several."""
+        if not question.levels:
+            return None
+        return level_shares(question, groups_of(question), self._number_of_groups(question, terms))
 
     def _chargeable(self, price: Price) -> Price:
         """The price, stated as (ε,δ) if the ledger's rule can add only that."""
@@ -383,7 +404,8 @@ class Planner:
 
         def noise_of(bounds: Bounds) -> Price:
             number = self._number_of_groups(plan.question, plan.terms)
-            return choose_noise(plan.question, self.schema.unit, bounds, number, plan.terms)
+            levels = self._levels(plan.question, plan.terms)
+            return choose_noise(plan.question, self.schema.unit, bounds, number, plan.terms, levels=levels)
 
         number = None if plan.groups is None else plan.groups.count
         return groups_bound(plan.question, self.schema.unit, plan.bounds, number, plan.each_bound, noise_of)

@@ -88,7 +88,8 @@ class Question:
     `unranged` are the columns of quantiles whose ranges are not declared, `uncentered` the values of variances,
     and `centered` those whose centers were found. `shown` are the groups that were chosen, if their keys were not
     declared. What is done with released numbers: `having` chooses groups, `qualify` rows after windows, `distinct`
-    shows equal rows once, and `ties` also shows the rows that are equal to the last of a LIMIT.
+    shows equal rows once, and `ties` also shows the rows that are equal to the last of a LIMIT. `levels` has the keys
+    of each level, by position, if the answer has several that add up.
     """
 
     text: str
@@ -115,6 +116,7 @@ class Question:
     uncentered: tuple[Expr, ...] = ()
     centered: tuple[Expr, ...] = ()
     shown: tuple[tuple[Any, ...], ...] | None = None
+    levels: tuple[tuple[int, ...], ...] = ()
 
     @property
     def line(self) -> str:
@@ -134,7 +136,17 @@ class Question:
 
     def is_noisy(self, output: Output) -> bool:
         """Whether a column has noise in it. A column computed only from keys has none."""
-        return any(field not in self.key_fields for field in output.expr.fields())
+        return any(field not in self.public_fields for field in output.expr.fields())
+
+    @property
+    def public_fields(self) -> tuple[Field, ...]:
+        """The keys and, if there are levels, for each key whether a row is the sum over all its values."""
+        return (*self.key_fields, *(map(summed_over, self.key_fields) if self.levels else ()))
+
+
+def summed_over(key: Field) -> Field:
+    """Whether a row is the sum over all values of a key: 1 or 0."""
+    return Field(f"g{key.id}", f"GROUPING({key.name})", "integer")
 
 
 @dataclass(frozen=True)

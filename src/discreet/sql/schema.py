@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import datetime
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
@@ -207,6 +207,56 @@ def _end(given: Any, kind: Type, name: str) -> Any:
     raise InvalidArgument(f"between of {name} must be two dates, such as 2020-01-31.", code="not-a-date")
 
 
+UNITS = ("year", "quarter", "month", "week", "day")
+"""The levels of a hierarchy of dates."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hierarchy:
+    """Columns from coarse to fine, such as region and city. `groups` are the combinations of their values that exist.
+    `totals` are numbers of rows that are public, each after the values of the first columns. With a `column` of dates,
+    the levels are units of the calendar, such as year and month.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    groups: tuple[tuple[Any, ...], ...] = ()
+    totals: tuple[tuple[Any, ...], ...] = ()
+    column: str | None = None
+
+    def written(self, level: int, quote: Callable[[str], str]) -> str:
+        """A level as a key in SQL."""
+        name = self.levels[level]
+        return quote(name) if self.column is None else f"DATE_TRUNC('{name}', {quote(self.column)})"
+
+    def __post_init__(self) -> None:
+        units = all(unit in UNITS for unit in self.levels) and not self.groups and not self.totals
+        if self.column is not None and not units:
+            self._refuse(f"levels of a column of dates must be some of {', '.join(UNITS)}, without groups and totals")
+        if not self.levels or len(set(self.levels)) < len(self.levels):
+            self._refuse('levels must be different columns from coarse to fine, such as ["region", "city"]')
+        if any(len(group) != len(self.levels) for group in self.groups) or len(set(self.groups)) < len(self.groups):
+            self._refuse("groups must be different lists with one value for each level")
+        if not self.totals:
+            return
+        keys = [total[:-1] for total in self.totals]
+        width = len(keys[0])
+        known = {group[:width] for group in self.groups}
+        numbers = [total[-1] if total else None for total in self.totals]
+        if not all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 2**53 for n in numbers):
+            self._refuse("totals must end with numbers of rows")
+        if set(keys) != known or len(keys) != len(known):
+            self._refuse('totals must have one list for each group of the first levels, such as ["North", 1200]')
+
+    def values(self) -> dict[str, tuple[Any, ...]]:
+        """The values of each level, if they are listed."""
+        listed = zip(*self.groups, strict=True)
+        return {level: tuple(dict.fromkeys(own)) for level, own in zip(self.levels, listed, strict=False)}
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise InvalidArgument(f"In the hierarchy {self.name}, {what}.", code="policy-hierarchy")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """One table: where it is, and how many of its rows one person may have in an answer.
@@ -226,6 +276,7 @@ class Table:
     groups_per_person: int | str | None = None
     rows_per_group: int | None = None
     version: str | None = None
+    hierarchies: tuple[Hierarchy, ...] = ()
 
     def __post_init__(self) -> None:
         for name in BOUNDS:
@@ -237,6 +288,14 @@ class Table:
                 f"{self.name} has no column {self.person}, which the unit names as the person's. Correct person.",
                 code="person-column-missing",
             )
+        for hierarchy in self.hierarchies:
+            named = hierarchy.levels if hierarchy.column is None else (hierarchy.column,)
+            if missing := [name for name in named if name not in self.columns]:
+                raise InvalidArgument(
+                    f"The hierarchy {hierarchy.name} of {self.name} names {missing[0]}, which has no declaration. "
+                    f"Declare it: [tables.{self.name}.columns.{missing[0]}].",
+                    code="policy-hierarchy",
+                )
         if self.through is not None and (not all(self.path) or self.person is not None):
             raise InvalidArgument(
                 f'through of {self.name} must name a key of another table, such as "visits.visit_id", or with a name '

@@ -15,7 +15,6 @@ from discreet.sql.pricing.clipping import Clip, to_center, with_centers
 from discreet.sql.pricing.found_rows import counts_values_only
 from discreet.sql.pricing.key_choice import with_shown
 from discreet.sql.question import Bounds, Question
-from discreet.sql.reading.select import read_question
 from discreet.sql.running.clipped import Pairs
 from discreet.sql.running.groups import ShownGroups
 from discreet.sql.running.notes import format_limits
@@ -40,7 +39,7 @@ class _Settling:
         open_keys = tuple(key.name for key in plan.question.keys if key.domain is None)
         missing = columns_to_find(plan.question.relation, plan.question.bounded)
         schema, self.found = planner.found_columns(missing, plan.automatic, self._find)
-        question = self._center_rows(read_question(plan.question.source, schema), schema)
+        question = self._center_rows(planner.read(plan.question.source, schema), schema)
         if plan.goal is not None:
             choice = planner.choice_of_keys(replace(plan, question=question))
             release = self._release(choice)
@@ -72,7 +71,7 @@ class _Settling:
             ranges[value] = self._find(bound)
             _check_center(sum(ranges[value]) / 2)
             self.found.append(f"{bound.what}: {sum(ranges[value]) / 2:.4g}")
-        return read_question(self.plan.question.source, schema, ranges) if ranges else question
+        return self.planner.read(self.plan.question.source, schema, ranges) if ranges else question
 
     def _bound_rows(self, question: Question) -> Bounds | None:
         """The bounds on rows that are chosen, if nobody declares them."""

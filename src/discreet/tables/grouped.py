@@ -168,6 +168,10 @@ class GroupedRelease(Release):
             found = found.set_column(found.schema.get_field_index(name), name, pa.array(days, pa.date32()))
         return found
 
+    def cube(self, by: Sequence[str] = ()) -> Any:
+        """The rows of one level of a cube, by its keys, as an Arrow table. Without keys, the total."""
+        return self.answer.cube(by)
+
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""
         need("pandas", None, "release.to_pandas")

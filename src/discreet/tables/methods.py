@@ -21,6 +21,7 @@ from discreet.guarantees.accuracy import check_confidence
 from discreet.ledger import Ledger
 from discreet.releases import Release
 from discreet.sql.bounded_rows import BoundedRows
+from discreet.sql.cubes import Cross, all_levels, crossed
 from discreet.sql.planner import Planner, new_opening
 from discreet.sql.reading.parse import Conditioned
 from discreet.sql.reading.ranges import day_of
@@ -344,6 +345,37 @@ class Methods:
         keys, n = _names(grouping(by))
         value_of = partial(_counts, keys=keys, n=n, bins=binned)
         return GroupedOffer(planner, plan, value_of, partial(error_of_groups, names=[n]))
+
+    def cube(
+        self,
+        by: Cross,
+        *,
+        total: str | None = None,
+        choices: Mapping[str, Sequence[Any]] | None = None,
+        between: Between | None = None,
+        positive: bool = False,
+        epsilon: Number,
+        delta: Number = 0,
+        where: str | None = None,
+    ) -> Offer[GroupedRelease]:
+        """The number of rows by all keys, by each part of them, and in total: levels that add up, for one charge. With
+        `total`, the sum of that column instead.
+
+        `by` lists the keys. Several in parentheses are a hierarchy, from coarse to fine: [("region", "city"), "sex"].
+        `choices` declares their values. Keys without choices show the groups that enough people have, which needs a
+        `delta`. With `positive`, no number is below 0. The value is a dict. In its keys, None stands for all values.
+        """
+        hierarchies = crossed(by)
+        keys = [self._column(key).name for one in hierarchies for key in one]
+        declared = dict.fromkeys(keys) | dict(choices or {})
+        name = unused("n" if total is None else "total", keys)
+        number = "COUNT(*)" if total is None else f"SUM({self._quoted_number(total, between)})"
+        planner = self._planner({} if total is None else {total: between}, declared)
+        levels = all_levels([[quote(key) for key in one] for one in hierarchies])
+        question = _query(f"{quoted(keys)}, {number} AS {quote(name)}", where, levels)
+        plan = replace(planner.plan(question, epsilon=epsilon, delta=delta), positive=positive)
+        value_of = by_group(keys, [name], lambda values: values[0])
+        return GroupedOffer(planner, plan, value_of, partial(error_of_groups, names=[name]))
 
     def most_common(
         self,

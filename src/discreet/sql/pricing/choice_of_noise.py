@@ -24,8 +24,9 @@ from discreet.mechanisms.quantiles.quantile_interval import QuantileInterval
 from discreet.mechanisms.selection.threshold import KeySelection, SelectedGroups
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Grid
-from discreet.sql.pricing.clipping import Clip, Clipping, made_noise
+from discreet.sql.pricing.clipping import Clip, ClippedLevels, Clipping, made_noise
 from discreet.sql.pricing.key_choice import chooses_first, has_open_keys, need_delta
+from discreet.sql.pricing.levels import LeveledNoise, LevelShares
 from discreet.sql.pricing.price import LARGE, Noise, Price, contribution
 from discreet.sql.question import Aggregate, Bounds, Measure, Question
 from discreet.sql.terms import Terms
@@ -38,8 +39,10 @@ def choose_noise(
     groups: int,
     terms: Terms,
     clipped: tuple[Clipping, Clip] | None = None,
+    levels: LevelShares | None = None,
 ) -> Price:
-    """The least noise, Laplace or Gaussian, that satisfies (ε,δ) for the whole statement.
+    """The least noise, Laplace or Gaussian, that satisfies (ε,δ) for the whole statement. Several levels have Laplace
+    noise.
 
     If keys are not declared, choosing the groups costs as much as one more aggregate, and half of δ or all of it.
     """
@@ -48,6 +51,8 @@ def choose_noise(
     if clipped is not None:
         return replace(offers.clipped(total, *clipped), epsilon=total)
     assert bounds is not None or question.relation.person is None  # a person's rows are bounded, or clipped
+    if levels is not None:
+        return replace(offers.leveled(total, levels), epsilon=total)
     if not has_open_keys(question) or chooses_first(question, None if bounds is None else bounds.groups, clipped=False):
         return replace(offers.best(total, slack), epsilon=total)
     need_delta(slack)
@@ -168,8 +173,28 @@ class NoiseChoice:
             sensitivities.append(sensitivity)
         return self._price(parts, sensitivities, "Laplace", Fraction(0))
 
+    def leveled(self, total: Fraction, levels: LevelShares) -> Price:
+        """Laplace noise for every measure at every level.
+
+        Promise: a unit that moves the sums of the finest groups by some amount, without signs, moves those of any level
+        by at most as much: they are sums of these sums.
+        """
+        parts: list[LeveledNoise] = []
+        sensitivities: list[Sensitivity] = []
+        for measure, share in zip(self.question.measures, self.shares, strict=True):
+            moved = contribution(measure, self.bounds, self.unit).l1
+            scales = [significant(moved / (total * share * part), up=True) for part in levels.shares]
+            parts.append(LeveledNoise(tuple(Laplace(scale=tidy(scale), step=1) for scale in scales), levels))
+            sensitivities += [Sensitivity(moved, "L1", self.unit, size, grain=1) for size in levels.sizes.sizes]
+        mechanism = Composed(mechanisms=tuple(noise for part in parts for noise in part.noises))
+        guarantee = mechanism.guarantee(sensitivities)
+        stated = tuple(sensitivities[:: len(levels.shares)])
+        return Price(mechanism, tuple(parts), stated, guarantee, "Laplace", self.shares)
+
     def clipped(self, total: Fraction, clipping: Clipping, clip: Clip) -> Price:
         """One Laplace noise for all sums of clipped people. What is not a sum keeps its own noise and share of ε."""
+        if clipping.levels is not None:
+            return self._clipped_levels(clipping, clip, clipping.levels)
         joint, bound = clipping.noise(clip), clipping.sensitivity(clip)
         others = [n for n, measure in enumerate(self.question.measures) if not measure.is_added]
         plain = self.laplace(total) if others else None
@@ -183,6 +208,16 @@ class NoiseChoice:
         noise: Noise = "Laplace" if clip.norm == "L1" else "Gaussian"
         slack = Fraction(0) if clip.norm == "L1" else clipping.delta
         return Price(mechanism, tuple(parts), tuple(stated), mechanism.guarantee(own), noise, self.shares, slack)
+
+    def _clipped_levels(self, clipping: Clipping, clip: Clip, levels: LevelShares) -> Price:
+        """One Laplace noise for all sums of clipped people at each level."""
+        joint = [clipping.noise(clip, level) for level in range(len(levels.shares))]
+        bounds = [clipping.sensitivity(clip, level) for level in range(len(levels.shares))]
+        made = [[made_noise(clipping, clip, noise, n) for noise in joint] for n in range(len(self.question.measures))]
+        parts = tuple(ClippedLevels(tuple(own)) for own in made)
+        mechanism = Composed(mechanisms=tuple(joint))
+        stated = (bounds[0],) * len(parts)
+        return Price(mechanism, parts, stated, mechanism.guarantee(bounds), "Laplace", self.shares)
 
     def _quantile(self, measure: Measure, groups: int, epsilon: Fraction) -> tuple[Any, Sensitivity]:
         """A quantile in each group, with intervals wide enough that those of all quantiles in a row hold at once."""

@@ -25,6 +25,7 @@ from discreet.mechanisms.protocol import tidy
 from discreet.mechanisms.selection.person_limits import PersonLimits, thirds_of_octaves
 from discreet.queries.sensitivity import Norm, Sensitivity
 from discreet.sql.expressions import Call, Const, Expr, conjuncts
+from discreet.sql.pricing.levels import LevelShares
 from discreet.sql.pricing.price import LARGE
 from discreet.sql.question import OPEN, Measure, Question
 
@@ -180,7 +181,7 @@ class Clip:
 class Clipping:
     """How the people of one question are clipped: what is measured, in how many groups, and what it may cost.
     `searched` is the part of ε for finding the limits. `weights` are those of the measures of the question. With a
-    `delta`, noise may be Gaussian.
+    `delta`, noise may be Gaussian. `levels` divide ε, if there are several.
     """
 
     basis: Basis
@@ -191,6 +192,7 @@ class Clipping:
     epsilon: Fraction
     searched: Fraction
     delta: Fraction = Fraction(0)
+    levels: LevelShares | None = None
 
     @property
     def cells(self) -> int:
@@ -210,13 +212,20 @@ class Clipping:
     @property
     def share_above(self) -> Fraction:
         """What a person above the limit adds to the numbers that measure what is lost, in units of the limit."""
-        return min(MOST_ABOVE, Fraction(1, math.isqrt(4 * self.cells)))
+        return min(MOST_ABOVE, Fraction(1, math.isqrt(4 * math.ceil(self._weighed_cells))))
 
     @property
     def people(self) -> Fraction:
         """How many people should exceed the limit: then as much is lost to it as to the noise."""
         moved = 1 if self.unit.neighbors == "add_or_remove" else 2
-        return significant(PEOPLE * moved * self.cells / self.left, up=True)
+        return significant(PEOPLE * moved * self._weighed_cells / self.left, up=True)
+
+    @property
+    def _weighed_cells(self) -> Fraction:
+        """The number of cells or, if there are levels, so many that matter as much."""
+        if self.levels is None:
+            return Fraction(self.cells)
+        return max(Fraction(1), Fraction(self.levels.people) * len(self.basis.measures))
 
     @property
     def moved(self) -> Sensitivity:
@@ -233,9 +242,14 @@ class Clipping:
     @property
     def may_be_gaussian(self) -> bool:
         """Whether Gaussian noise can be smaller than Laplace noise. The sum of a person's steps is at most the root of
-        the number of cells times the root of the sum of squares.
+        the number of cells times the root of the sum of squares. That of a coarser level may be the sum.
         """
-        return bool(self.delta) and self.left <= LARGE and self.cells > (self.deviation * float(self.left)) ** 2
+        return (
+            self.levels is None
+            and bool(self.delta)
+            and self.left <= LARGE
+            and self.cells > (self.deviation * float(self.left)) ** 2
+        )
 
     @property
     def _searches(self) -> int:
@@ -331,23 +345,31 @@ class Clipping:
         clip = self.clip(tuple(limits[-1] for limits in self.limits))
         return replace(clip, norm="L2") if self.may_be_gaussian else clip
 
-    def noise(self, clip: Clip) -> JointNoise:
-        """The noise of a clipped answer."""
-        bound = self.sensitivity(clip)
+    def noise(self, clip: Clip, level: int = 0) -> JointNoise:
+        """The noise of a clipped answer at one level."""
+        bound = self.sensitivity(clip, level)
         if clip.norm == "L2":
             goal = Approx(epsilon=self.left, delta=self.delta)
             return JointNoise(noise=Gaussian.for_guarantee(goal, sensitivity=bound, step=1))
-        return JointNoise(noise=Laplace(scale=tidy(significant(bound.exact / self.left, up=True)), step=1))
+        share = 1 if self.levels is None else self.levels.shares[level]
+        return JointNoise(noise=Laplace(scale=tidy(significant(bound.exact / (self.left * share), up=True)), step=1))
 
-    def sensitivity(self, clip: Clip) -> Sensitivity:
-        """How much one unit changes a clipped answer, in steps: the limit, and what a person above it adds.
+    def sensitivity(self, clip: Clip, level: int = 0) -> Sensitivity:
+        """How much one unit changes a clipped answer, in steps: the limit, and what a person above it adds to numbers
+        that are measured with the first level.
 
         Promise: the norm of a person's steps is at most the limit, after scaling and rounding towards 0, and what the
         person adds besides sums to at most `above`. A replaced person takes off one such vector and adds another. If no
-        number is negative, their product is not either, so in L2 the squares add.
+        number is negative, their product is not either, so in L2 the squares add. Sums of groups have at most the norm
+        of the groups, in L1.
         """
         moved = 1 if self.unit.neighbors == "add_or_remove" else 2
-        numbers = self.cells + len(self.limits)
+        numbers = self.cells
+        if self.levels is not None:
+            numbers = self.levels.sizes.sizes[level] * len(self.basis.measures)
+        if level:
+            return Sensitivity(moved * clip.limit, "L1", self.unit, numbers, grain=1)
+        numbers += len(self.limits)
         if clip.norm == "L1":
             return Sensitivity(moved * (clip.limit + clip.above), "L1", self.unit, numbers, grain=1)
         squares = clip.limit**2 + clip.above**2
@@ -381,6 +403,17 @@ def made_noise(clipping: Clipping, clip: Clip, joint: JointNoise, number: int) -
         return MadeNoise(tuple(Gaussian(stddev=tidy(significant(deviation * size, up=True))) for size in sizes))
     scale = exactly(joint.noise.scale)
     return MadeNoise(tuple(Laplace(scale=tidy(significant(scale * size, up=True))) for size in sizes))
+
+
+@dataclass(frozen=True)
+class ClippedLevels:
+    """The noise of a measure of clipped people at each level."""
+
+    levels: tuple[MadeNoise, ...]
+
+    def error(self, confidence: float, *, values: int = 1) -> Accuracy:
+        """The largest error of one level. The estimates from all levels are better."""
+        return max((level.error(confidence, values=values) for level in self.levels), key=float)
 
 
 def to_center(question: Question) -> tuple[int, ...]:
@@ -434,6 +467,7 @@ def clipping_of(
     weights: tuple[Fraction, ...] = (),
     searched: Fraction | None = None,
     delta: Fraction = Fraction(0),
+    levels: LevelShares | None = None,
 ) -> Clipping | None:
     """How people are clipped in a question. None if declared bounds say how many rows of one person are used, and the
     ranges of all values are known. `rows` is the maximum number of rows of one unit, if it is declared.
@@ -453,7 +487,7 @@ def clipping_of(
     if searched is None:
         unknown = sum(len(own) > 1 for own in limits)
         searched = significant(epsilon * share_searched(unknown, groups * len(basis.measures)), up=False)
-    return Clipping(basis, unit, limits, heavy, groups, epsilon, searched, delta)
+    return Clipping(basis, unit, limits, heavy, groups, epsilon, searched, delta, levels)
 
 
 def _only_divide(question: Question) -> frozenset[int]:

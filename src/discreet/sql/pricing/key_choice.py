@@ -39,10 +39,11 @@ def has_open_keys(question: Question) -> bool:
 
 def chooses_first(question: Question, most: int | None, *, clipped: bool) -> bool:
     """Whether the groups are chosen before the answer. `most` is the declared number of groups of one person. What one
-    person adds is limited in all groups together, so people can be clipped only if the groups are known.
+    person adds is limited in all groups together, so people can be clipped only if the groups are known. Levels are
+    sums of known groups, too.
     """
     many = question.relation.person is not None and (most is None or most > FEW_KEYS)
-    return has_open_keys(question) and (clipped or many)
+    return has_open_keys(question) and (clipped or many or bool(question.levels))
 
 
 def key_choice(question: Question, unit: Unit, goal: Approx, most: int | None, *, by_weights: bool) -> AutomaticBound:

@@ -76,6 +76,13 @@ def _domain_of(expr: Expr, conditions: Sequence[Expr], work: Work) -> tuple[Any,
     return tuple(found) or None
 
 
+def joint_domain(keys: Sequence[Expr], conditions: Sequence[Expr]) -> tuple[tuple[Any, ...], ...] | None:
+    """Every combination of values that keys of one column can have where conditions hold. None if unknown."""
+    reached = _reached(Call("tuple", tuple(keys), "other"), conditions, set(), Work())
+    found = [values for values, declared in reached.items() if declared]
+    return tuple(found) if found and len(found) <= LARGEST_DOMAIN else None
+
+
 def with_other(key: Expr) -> Expr:
     """A key whose columns have the value `other`, where it is declared, instead of those that are not choices."""
     match key:

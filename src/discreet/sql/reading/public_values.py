@@ -40,6 +40,8 @@ def computed(expr: Expr, known: Sequence[Expr]) -> Computed:
     match expr:
         case Const(value=constant):
             return lambda values: constant
+        case Call(op="tuple", args=args):
+            return partial(_apply, lambda *parts: parts, [computed(arg, known) for arg in args], False)
         case Call(op="and" | "or" as op, args=args):
             return partial(_decide, [computed(arg, known) for arg in args], op == "or")
         case Call(op="case", args=args):

@@ -13,9 +13,10 @@ from discreet.errors import QueryError
 from discreet.sql.expressions import Expr, Field, Ordering, Origin, Range, Ref, Window, conjuncts, walk
 from discreet.sql.measurement import canonical, identity_of
 from discreet.sql.pricing.relation import Relation, Where
-from discreet.sql.question import Key, Measure, Output, Question
+from discreet.sql.question import Key, Measure, Output, Question, summed_over
 from discreet.sql.reading.aggregates import Aggregates, default_name
 from discreet.sql.reading.domains import Work, convert_values, domain_of, fit_together, restrict_values, with_other
+from discreet.sql.reading.levels import check_adds_up, levels_of, listed_levels
 from discreet.sql.reading.parse import (
     Conditioned,
     Parsed,
@@ -147,8 +148,8 @@ class _Reader:
         group = self.query.args.get("group")
         all_of_them = group is not None and not group.expressions
         for name in [] if group is None else unread_arguments(group, "expressions", *(["all"] if all_of_them else [])):
-            what = f"GROUP BY {name.upper()} is not supported."
-            self.sql.refuse(group, what, "List the columns.", code="sql-grouping")
+            what = f"GROUP BY {name.upper()} is not supported here."
+            self.sql.refuse(group, what, "Write GROUP BY ROLLUP (region, city).", code="sql-grouping")
 
     def question(self) -> Question:
         """The complete question."""
@@ -177,6 +178,7 @@ class _Reader:
             limit=limit,
             ties=ties,
             offset=self._whole("offset") or 0,
+            levels=self.levels,
         )
         if not self.aggregates.measures:
             self.sql.refuse(
@@ -185,6 +187,8 @@ class _Reader:
                 "Aggregate them: COUNT(*), AVG(age), MEDIAN(cost).",
                 code="sql-not-aggregated",
             )
+        if self.levels:
+            check_adds_up(self.sql, self.query, self.aggregates)
         return replace(
             question,
             measures=tuple(self.aggregates.measures),
@@ -198,8 +202,9 @@ class _Reader:
     # --- keys ---------------------------------------------------------------------------------------------
 
     def _keys(self) -> tuple[tuple[Key, ...], list[exp.Expression]]:
-        keys, nodes = [], []
-        for item in grouped_items(self.query):
+        keys, nodes, places = list[Key](), list[exp.Expression](), list[int]()
+        items, sets = listed_levels(self.sql, grouped_items(self.query))
+        for item in items:
             node, name = self._grouped(item)
             if list(node.find_all(exp.AggFunc)):
                 self.sql.refuse(
@@ -212,10 +217,12 @@ class _Reader:
                     "GROUP BY takes numbers, text, dates and conditions, and this is none of them. Cast it to one.",
                     code="sql-key-type",
                 )
+            places.append(nodes.index(node) if node in nodes else len(nodes))
             if node not in nodes:
                 keys.append(Key(name or node.sql(), expr, self._domain(expr)))
                 self.aggregates.bounded |= set(expr.fields()) if keys[-1].domain is not None else set()
                 nodes.append(node)
+        self.levels = levels_of(self.sql, self.query, [[places[item] for item in level] for level in sets])
         domains = fit_together([(key.expr, key.domain) for key in keys])
         return tuple(replace(key, domain=domain) for key, domain in zip(keys, domains, strict=True)), nodes
 
@@ -328,6 +335,8 @@ class _Reader:
             for number, key in enumerate(self.key_nodes):
                 if part == key:
                     return _stands_for(part, f"k{number}")
+            if isinstance(part, exp.Grouping | exp.GroupingId):
+                return self._grouping(part)
             named = part.name.lower() if isinstance(part, exp.Column) and not part.table else ""
             if named in aliases and aliases[named] is not node and not self.scope.knows(named):
                 self._put_in += sum(1 for _ in aliases[named].walk())
@@ -345,9 +354,22 @@ class _Reader:
         placed = put(node) if alone else node.copy().transform(put, copy=False)
         return ReleasedTranslator(self.sql, self._noisy_field)(placed)
 
+    def _grouping(self, node: exp.Expression) -> exp.Expression:
+        """Which keys a row is the sum over, as the bits of a number: the last key is the lowest bit."""
+        asked = [self._grouped(item)[0] for item in node.expressions]
+        known = [self.key_nodes.index(item) if item in self.key_nodes else None for item in asked]
+        if not self.levels or not known or None in known:
+            what = "GROUPING takes keys of GROUP BY ROLLUP, CUBE or GROUPING SETS."
+            self.sql.refuse(node, what, "Write GROUPING(city) with GROUP BY ROLLUP (city).", code="sql-grouping")
+        bits = [_stands_for(item, f"gk{number}") for item, number in zip(node.expressions, known, strict=True)]
+        found: Any = bits[0]
+        for bit in bits[1:]:
+            found = exp.Add(this=exp.Mul(this=found, expression=exp.Literal.number(2)), expression=bit)
+        return exp.Paren(this=found)
+
     def _noisy_field(self, node: exp.Column) -> Field:
         if node.table == "noisy":
-            keys = {field.id: field for field in self.key_fields}
+            keys = {field.id: field for field in (*self.key_fields, *map(summed_over, self.key_fields))}
             found = self.aggregates.fields.get(node.name) or keys.get(node.name)
             if found is not None:
                 return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from discreet import html
+from discreet.errors import InvalidArgument
 from discreet.exact.rational import exactly
 from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee, NoLoss
 from discreet.releases import Release, Released
-from discreet.sql.expressions import Expr
+from discreet.sql.expressions import Expr, Ref
 from discreet.sql.pricing.price import Price
-from discreet.sql.question import Question
+from discreet.sql.question import Output, Question
 from discreet.sql.running.intervals import Band, Columns
 from discreet.sql.running.plot import plot_answer
 from discreet.sql.running.redrawn import redrawn_bands
@@ -94,6 +95,32 @@ class Answer(Released):
         with np.errstate(invalid="ignore"):  # a value that is not finite has no error
             half = np.maximum(band[1][places] - value, value - band[0][places])
         return pa.array(half + 0.0, pa.float64(), mask=~np.isfinite(half))
+
+    def cube(self, by: Sequence[str] = ()) -> Any:
+        """The rows of one level, by its keys, as an Arrow table. Without keys, the total."""
+        levels, fields = self._columns.shown, self.question.key_fields
+        names = {o.name.lower(): o.expr.field for o in self.question.outputs if isinstance(o.expr, Ref)}
+        wanted = [
+            names.get(one.lower()) if isinstance(one, str) else None for one in ([by] if isinstance(by, str) else by)
+        ]
+        level = tuple(sorted(fields.index(field) for field in wanted if field in fields))
+        if levels is None or len(level) < len(wanted) or level not in self.question.levels:
+            raise InvalidArgument(
+                "The answer has no level with these keys. Ask with GROUP BY ROLLUP, CUBE or GROUPING SETS, and name "
+                'keys that the answer shows, such as cube(["region"]).',
+                code="cube-keys",
+            )
+        places, absent = self._shown[0], [key for key in range(len(fields)) if key not in level]
+        kept = np.ones(len(places), dtype=bool)
+        for key in range(len(fields)):
+            kept &= levels.summed[key][places] == (key in absent)
+        return self.table.filter(kept).drop_columns(
+            [o.name for o in self.question.outputs if self._is_absent(o, absent)]
+        )
+
+    def _is_absent(self, output: Output, absent: Sequence[int]) -> bool:
+        """Whether a column is a key that rows are the sum over."""
+        return any(output.expr == Ref(self.question.key_fields[key]) for key in absent)
 
     def shown(self, row: Mapping[str, Any]) -> dict[str, str]:
         """A row of the table in readable form: each noisy value with its error."""

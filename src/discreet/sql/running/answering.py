@@ -13,11 +13,20 @@ from discreet.mechanisms.selection.threshold import order_of
 from discreet.releases import Release
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
+from discreet.sql.pricing.clipping import has_one_sign
 from discreet.sql.pricing.price import Price
-from discreet.sql.question import Question
+from discreet.sql.question import Measure, Question
 from discreet.sql.running.answer import Answer
 from discreet.sql.running.clipped import Pairs, holding, read_clipped, unclipped
 from discreet.sql.running.intervals import Columns
+from discreet.sql.running.levels import (
+    LeveledLoss,
+    LeveledRows,
+    at_all_levels,
+    clipped_at_all_levels,
+    known_totals,
+    leveled_noises,
+)
 from discreet.sql.running.loss import Loss
 from discreet.sql.running.measure import read_measures, read_undeclared
 from discreet.sql.running.notes import notes_on
@@ -34,6 +43,8 @@ def answer_plan(planner: Planner, plan: Plan, *, key: str | None = None) -> Answ
         price, release = _measure(planner, plan, pairs, key)
     plan, release = replace(plan, price=price), replace(release, found=plan.found)
     keys, noisy = release.value if plan.groups is None else (plan.groups.keys(), release.value)
+    if plan.question.levels:
+        return _at_levels(plan, release, keys)
     if plan.clipping is None or plan.clip is None:
         columns = Columns(plan.question, price, *_as_written(plan.question, noisy, keys))
         return Answer(plan.question, columns, release, notes=notes_on(plan), cost=plan.cost)
@@ -43,6 +54,36 @@ def answer_plan(planner: Planner, plan: Plan, *, key: str | None = None) -> Answ
     loss = Loss(plan.clipping, plan.clip, noise, written[len(measures) :], above)
     columns = Columns(plan.question, price, written[: len(measures)], keys, loss)
     return Answer(plan.question, columns, release, notes=notes_on(plan, loss), cost=plan.cost)
+
+
+def _at_levels(plan: Plan, release: Release, cells: Sequence[tuple[Any, ...]]) -> Answer:
+    """The answer with several levels: the best estimates from the noisy sums of all of them."""
+    question, noisy, loss = plan.question, release.value, None
+    [order], _ = _as_written(question, [np.arange(len(cells))], cells)
+    shown = LeveledRows(question, cells, order)
+    numbers: list[tuple[Any, Measure, Measure | None]]
+    if plan.clipping is None or plan.clip is None:
+        many = len(shown.levels.keys)
+        parts = [noisy[first : first + many] for first in range(0, len(noisy), many)]
+        numbers = [(part, measure, None) for part, measure in zip(parts, question.measures, strict=True)]
+    else:
+        basis, (*first, above) = plan.clipping.basis, noisy[0]
+        numbers = list(zip(zip(first, *noisy[1:], strict=True), basis.measures, basis.minus, strict=True))
+    measures, known = list[Any](), False
+    for n, (part, measure, minus) in enumerate(numbers):
+        total = known_totals(question, shown, measure) if minus is None else None
+        known = known or total is not None
+        measures.append(
+            shown.add(part, leveled_noises(plan, n), total, positive=plan.positive and has_one_sign(measure))
+        )
+    if plan.clipping is not None and plan.clip is not None:
+        measures, _ = unclipped(question, plan.clipping, plan.clip, [measures])
+        estimates = [np.asarray(one.whole, np.float64) for one in shown.numbers]
+        noise = plan.clipping.noise(plan.clip)
+        loss = LeveledLoss(plan.clipping, plan.clip, noise, estimates, np.asarray(above, np.float64), shown)
+    columns = Columns(question, plan.price, measures, shown.keys, loss, shown)
+    given = ["Given the totals that the policy declares: they are exact and cost nothing."] if known else []
+    return Answer(question, columns, release, notes=(*notes_on(plan, loss), *given), cost=plan.cost)
 
 
 def _empty(plan: Plan, release: Release) -> Answer:
@@ -64,7 +105,8 @@ def _measure(planner: Planner, plan: Plan, pairs: Pairs, key: str | None) -> tup
     )
     request: dict[str, Any] = {"asked": question.same, "key": key, "identity": identity}
     known = ledger.knows(price.guarantee, mechanism=price.mechanism, **request)
-    divisible = identity.lasting and plan.clipping is None  # clipped people have one limit for all measures together
+    # clipped people have one limit for all measures together, and levels one estimate
+    divisible = identity.lasting and plan.clipping is None and not question.levels
     mark = mark_of(plan, planner.schema, identity) if divisible else None
     found = find_reusable(ledger, mark, price) if mark is not None and key is None and not known else None
     if found is not None:
@@ -86,12 +128,15 @@ def _read_measures(planner: Planner, plan: Plan, pairs: Pairs) -> Any:
         assert plan.clip is not None
         assert plan.groups is not None  # of clipped people, the groups are chosen before
         sums = read_clipped(pairs, plan.question, plan.clipping, plan.clip, plan.groups)
+        if plan.question.levels:
+            return clipped_at_all_levels(plan.question, plan.groups.keys(), sums)
         others = [measure for measure in plan.question.measures if not measure.is_added]
         rest = replace(plan.question, measures=tuple(others), aggregates=())
         return sums, *(read_measures(rest, planner.engine, plan.enforced, plan.groups) if others else ())
     if plan.groups is None:
         return read_undeclared(plan.question, planner.engine, plan.enforced)
-    return tuple(read_measures(plan.question, planner.engine, plan.enforced, plan.groups))
+    found = read_measures(plan.question, planner.engine, plan.enforced, plan.groups)
+    return at_all_levels(plan.question, plan.groups.keys(), found) if plan.question.levels else tuple(found)
 
 
 def _as_written(question: Question, noisy: Sequence[Any], keys: Sequence[tuple[Any, ...]]) -> tuple[Any, Any]:

@@ -16,6 +16,7 @@ from scipy.special import ndtri
 from discreet.sql.expressions import Call, Const, Expr, Ref
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Aggregate, Measure, Question
+from discreet.sql.running.levels import LeveledLoss, LeveledRows
 from discreet.sql.running.loss import Loss
 from discreet.sql.running.pairs import PAIRS, band_of_pair, value_of_pair
 
@@ -29,7 +30,7 @@ Uniform = Callable[[tuple[int, ...]], Floats]
 
 class Columns:
     """The noisy measures of all groups, and the columns computed from them. `loss` is what clipping took off, if people
-    were clipped.
+    were clipped. `shown` has the rows of several levels, if there are any.
     """
 
     def __init__(
@@ -39,8 +40,10 @@ class Columns:
         noisy: Sequence[Any],
         keys: Sequence[tuple[Any, ...]],
         loss: Loss | None = None,
+        shown: LeveledRows | None = None,
     ) -> None:
         self.question, self.price, self.keys, self.loss = question, price, list(keys), loss
+        self.shown = shown
         self.noisy: list[Floats] = [
             np.asarray(values, dtype=np.float64).reshape((-1, 3) if measure.kind == "quantile" else (-1,))
             for measure, values in zip(question.measures, noisy, strict=True)
@@ -81,6 +84,11 @@ class Columns:
                 return self._constant(float(value))
             case Ref(field=field) if field.id in self._by_field:
                 return self._aggregate_band(self._by_field[field.id], each)
+            case Ref(field=field) if field in self.question.public_fields[len(self.question.key_fields) :]:
+                assert self.shown is not None
+                place = self.question.public_fields.index(field) - len(self.question.key_fields)
+                values = self.shown.summed[place].astype(np.float64)
+                return values, values
             case Ref(field=field) if field.type in ("integer", "number"):
                 place = [f.id for f in self.question.key_fields].index(field.id)
                 values = np.array([np.nan if key[place] is None else float(key[place]) for key in self.keys])
@@ -118,6 +126,9 @@ class Columns:
     def _offsets(self, part: int, confidence: float) -> tuple[Any, Any] | None:
         """How far below and how far above its noisy number the truth of a measure may be."""
         measure = self.question.measures[part]
+        if self.shown is not None and self.loss is None:
+            amounts = self.shown.error(part, confidence) + self.shown.off(part)
+            return amounts, amounts
         if self.loss is None or not measure.is_added:
             amount = self.price.parts[part].error(confidence).amount
             return None if amount is None else (amount, amount)
@@ -130,6 +141,8 @@ class Columns:
         noise is not known.
         """
         noisy, size = self.noisy[part], (draws, len(self.keys))
+        if self.shown is not None:
+            return self._redrawn_at_levels(part, draws, uniform)
         if self.question.measures[part].kind == "quantile":
             band = self._drawn_band(part, 0)
             if band is None:
@@ -151,6 +164,23 @@ class Columns:
             end[lower, groups] + (place - lower) * (end[lower + 1, groups] - end[lower, groups]) for end in ends
         )
         return np.asarray(np.where(up, noisy + above, noisy - below))
+
+    def _redrawn_at_levels(self, part: int, draws: int, uniform: Uniform) -> Floats | None:
+        """The same for several levels, which have their noise in common. What people lose to clipping is between
+        nothing and its estimate.
+        """
+        assert self.shown is not None
+        if self.loss is None:
+            noise = self.shown.redrawn(part, draws, uniform)
+            return None if noise is None else self.noisy[part] - noise
+        drawn = np.broadcast_to(self.noisy[part], (draws, len(self.keys)))
+        for place, factor in self.loss.clipping.basis.made_of[part]:
+            noise = self.shown.redrawn(place, draws, uniform)
+            if noise is None or not isinstance(self.loss, LeveledLoss):
+                return None
+            missing = 0.0 if not self.loss.clip.above else self.loss.redrawn(place, draws, uniform)
+            drawn = drawn + float(factor * self.loss.clip.units[place]) * (missing - noise)
+        return np.asarray(drawn)
 
     def clipped(self, expr: Expr) -> float | None:
         """The estimated part of a column that is lost to clipping. None if nothing was clipped."""

@@ -68,13 +68,13 @@ class Loss:
         """How far below and how far above its noisy number the truth of a measure may be, in each group."""
         made = self.clipping.basis.made_of[number]
         each = 1 - (1 - confidence) / len(made)
-        below, beyond = (np.zeros(len(self.cells[0])) for _ in range(2))
+        below, beyond = np.zeros(1), np.zeros(1)
         for place, factor in made:
             size = float(abs(factor) * self.clip.units[place])
             noise, missing = self._noise_and_missing(place, each)
             signed = not has_one_sign(self.clipping.basis.measures[place])
-            beyond += size * (missing if signed or factor > 0 else noise)
-            below += size * (missing if signed or factor < 0 else noise)
+            beyond = beyond + size * (missing if signed or factor > 0 else noise)
+            below = below + size * (missing if signed or factor < 0 else noise)
         return below, beyond
 
     def _noise_and_missing(self, place: int, confidence: float) -> tuple[Floats, Floats]:

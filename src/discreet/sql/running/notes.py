@@ -77,10 +77,12 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
         if plan.question.keys:
             at_most += f" and {number_of(plan.bounds.groups, 'group')}"
         notes.append(f"The answer uses at most {at_most} of one person; what lies beyond is not in the ±.")
+    if plan.question.levels:
+        notes.append("The levels add up. A row without a key is the sum over all shown values of that key.")
     found = {*plan.question.uncentered, *plan.question.centered}
     if any(m.kind == "sum" and not m.is_open and m.value not in found for m in plan.question.measures):
         notes.append("Values outside their declared range are moved to its ends; that is not in the ±.")
-    if reasons := _reasons_to_leave_out(plan.question):
+    if reasons := _reasons_to_leave_out(plan):
         notes.append(f"Left out: rows whose {', or whose '.join(reasons)}.")
     if (chosen := plan.price.selection) is not None:
         open_keys = ", ".join(key.name for key in plan.question.keys if key.domain is None)
@@ -117,12 +119,12 @@ def _notes_on_shown(question: Question, some_groups: bool) -> list[str]:
     return notes
 
 
-def _reasons_to_leave_out(question: Question) -> list[str]:
+def _reasons_to_leave_out(plan: Plan) -> list[str]:
     """Which declared facts leave rows out: they belong to nobody, or to no group that is listed."""
-    reasons, person = [], question.relation.person
+    question, reasons, person = plan.question, [], plan.question.relation.person
     if person is not None:
         reasons.append(f"{person.name or (person.origin or ('', 'person'))[1]} is NULL")
-    written = [question.keys[place] for place in question.key_order] if question.shown is None else []
+    written = [question.keys[place] for place in question.key_order] if plan.bar is None else []
     for key in written:
         match key.expr:
             case _ if key.domain is None or not is_strict(key.expr):

@@ -87,7 +87,7 @@ def _cells(question: Question, columns: Columns, kept: Any, draws: int, stream: 
             numbers = [parts[part].reshape(-1, *parts[part].shape[2:]) for part in aggregate.parts]
             found = combine(aggregate, [question.measures[p] for p in aggregate.parts], numbers)
             values[aggregate.field.id] = round_counts(found, aggregate.field.type)
-    once = released_cells(question, [columns.keys[place] for place in kept], {})
+    once = released_cells(columns, kept, {})
     rows = pa.array(np.tile(np.arange(len(kept)), draws + 1))
     keys = {name: values.take(rows) for name, values in once.items()}
     return pa.table({DRAW: np.repeat(np.arange(draws + 1), len(kept)), "place": rows, **keys, **values})

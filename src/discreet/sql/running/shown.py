@@ -19,7 +19,7 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.engine import Engine
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.sql.expressions import Call, Expr, Field, Ref, Window
-from discreet.sql.question import Question
+from discreet.sql.question import Question, summed_over
 from discreet.sql.running.intervals import Columns
 from discreet.sql.running.rows import print_window, safe
 
@@ -35,7 +35,8 @@ def shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, Any
     import pyarrow as pa
 
     values = {aggregate.field.id: columns.value(aggregate) for aggregate in question.aggregates}
-    cells = pa.table({"place": np.arange(len(columns.keys)), **released_cells(question, columns.keys, values)})
+    places = np.arange(len(columns.keys))
+    cells = pa.table({"place": places, **released_cells(columns, places, values)})
     if _only_shown(question):
         few = cells.slice(question.offset, question.limit)
         named = {o.name: few.column(o.expr.field.id) for o in question.outputs if isinstance(o.expr, Ref)}
@@ -55,13 +56,19 @@ def having_rows(question: Question, columns: Columns) -> Any:
     return shown_rows(unchosen, columns)[0]
 
 
-def released_cells(question: Question, keys: Sequence[tuple[Any, ...]], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of released numbers: the keys, and the values of the aggregates by the ids of their fields."""
-    columns = {
+def released_cells(columns: Columns, places: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of released numbers: the keys of the groups at these places, which keys their rows are the sum over
+    if there are levels, and the values of the aggregates by the ids of their fields.
+    """
+    question, keys = columns.question, [columns.keys[place] for place in places]
+    found = {
         f.id: _keys(question, number, [key[number] for key in keys]) for number, f in enumerate(question.key_fields)
     }
+    if columns.shown is not None:
+        summed = zip(question.key_fields, columns.shown.summed, strict=True)
+        found |= {summed_over(field).id: own[places] for field, own in summed}
     kinds = {aggregate.field.id: aggregate.field.type for aggregate in question.aggregates}
-    return columns | {name: round_counts(numbers, kinds[name]) for name, numbers in values.items()}
+    return found | {name: round_counts(numbers, kinds[name]) for name, numbers in values.items()}
 
 
 def computed_again(question: Question, cells: Any, exprs: Sequence[Expr]) -> Any:
@@ -85,7 +92,7 @@ def check_showable(question: Question, engine: Engine) -> None:
     if _only_shown(question):
         return
     own = engine if isinstance(engine, DuckDB) else DuckDB({})
-    kinds = {"place": "integer"} | {field.id: field.type for field in question.key_fields}
+    kinds = {"place": "integer"} | {field.id: field.type for field in question.public_fields}
     kinds |= {aggregate.field.id: aggregate.field.type for aggregate in question.aggregates}
     columns = ", ".join(f"CAST(NULL AS {TYPES[kind]}) AS {name}" for name, kind in kinds.items())
     fine = own.computes(_Statement(question, own.dialect, f"(SELECT {columns} WHERE FALSE)").text())
