@@ -148,18 +148,15 @@ class Database(Closed):
         if known is None:
             raise InvalidArgument(f"Unknown table. Known: {', '.join(self.schema.tables)}.", code="unknown-table")
         quote, declared = self.engine.dialect.quote, {one.name: one for one in known.hierarchies}
-        levels = []
+        levels, shown = list[list[str]](), list[str]()
         for own in crossed(by):
             named = declared.get(own[0]) if len(own) == 1 else None
-            levels.append(
-                [quote(key) for key in own]
-                if named is None
-                else [named.written(n, quote) for n in range(len(named.levels))]
-            )
-        shown = [
-            *(key for own in levels for key in own),
-            "COUNT(*) AS n" if total is None else f"SUM({quote(total)}) AS total",
-        ]
+            places = range(len(own if named is None else named.levels))
+            keys = [quote(key) for key in own] if named is None else [named.written(n, quote) for n in places]
+            names = own if named is None else named.levels
+            levels.append([str(len(shown) + n + 1) for n in places])
+            shown += [f"{key} AS {quote(name)}" for key, name in zip(keys, names, strict=True)]
+        shown.append("COUNT(*) AS n" if total is None else f"SUM({quote(total)}) AS total")
         text, after = f"SELECT {', '.join(shown)} FROM {quote(table)}", all_levels(levels)
         question = f"{text}{after}" if where is None else Conditioned(text, where, after)
         plan = self.planner.plan(question, epsilon=epsilon, delta=delta)

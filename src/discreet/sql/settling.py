@@ -60,7 +60,7 @@ class _Settling:
             self.found.append(format_limits(after))
         if planner.wants_groups(plan.question, plan.terms):
             after = self._bound_groups(after)
-        after = replace(after, goal=plan.goal, bar=bar, open_keys=open_keys)
+        after = replace(after, goal=plan.goal, bar=bar, open_keys=open_keys, positive=plan.positive)
         return replace(after, found=tuple(self.found), spent_first=plan.spent_first)
 
     def _center_rows(self, question: Question, schema: Schema) -> Question:

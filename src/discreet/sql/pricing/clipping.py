@@ -450,7 +450,7 @@ def share_searched(kinds: int, cells: int) -> Fraction:
     several kinds, two fifths.
     """
     most = Fraction(1, 3) if kinds == 1 else Fraction(2, 5)
-    return min(most, Fraction(1, math.isqrt(4 * cells // kinds))) if kinds else Fraction(0)
+    return min(most, Fraction(1, max(1, math.isqrt(4 * cells // kinds)))) if kinds else Fraction(0)
 
 
 def share_centered(cells: int) -> Fraction:
@@ -486,7 +486,10 @@ def clipping_of(
     heavy = {n: weights[n] * (DIVISOR if n in divisors else 1) for n in basis.made_of}
     if searched is None:
         unknown = sum(len(own) > 1 for own in limits)
-        searched = significant(epsilon * share_searched(unknown, groups * len(basis.measures)), up=False)
+        cells = groups * len(basis.measures)
+        if levels is not None:
+            cells = math.ceil(levels.people * len(basis.measures))
+        searched = significant(epsilon * share_searched(unknown, cells), up=False)
     return Clipping(basis, unit, limits, heavy, groups, epsilon, searched, delta, levels)
 
 

@@ -219,7 +219,7 @@ class _Reader:
                 )
             places.append(nodes.index(node) if node in nodes else len(nodes))
             if node not in nodes:
-                keys.append(Key(name or node.sql(), expr, self._domain(expr)))
+                keys.append(Key(name or node.sql(dialect="duckdb", comments=False), expr, self._domain(expr)))
                 self.aggregates.bounded |= set(expr.fields()) if keys[-1].domain is not None else set()
                 nodes.append(node)
         self.levels = levels_of(self.sql, self.query, [[places[item] for item in level] for level in sets])

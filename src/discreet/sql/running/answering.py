@@ -15,7 +15,7 @@ from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.pricing.clipping import has_one_sign
 from discreet.sql.pricing.price import Price
-from discreet.sql.question import Measure, Question
+from discreet.sql.question import Question
 from discreet.sql.running.answer import Answer
 from discreet.sql.running.clipped import Pairs, holding, read_clipped, unclipped
 from discreet.sql.running.intervals import Columns
@@ -61,28 +61,26 @@ def _at_levels(plan: Plan, release: Release, cells: Sequence[tuple[Any, ...]]) -
     question, noisy, loss = plan.question, release.value, None
     [order], _ = _as_written(question, [np.arange(len(cells))], cells)
     shown = LeveledRows(question, cells, order)
-    numbers: list[tuple[Any, Measure, Measure | None]]
+    made: list[Sequence[tuple[int, float]]] = [[(n, 1.0)] for n in range(len(question.measures))]
     if plan.clipping is None or plan.clip is None:
         many = len(shown.levels.keys)
-        parts = [noisy[first : first + many] for first in range(0, len(noisy), many)]
-        numbers = [(part, measure, None) for part, measure in zip(parts, question.measures, strict=True)]
+        numbers = [noisy[first : first + many] for first in range(0, len(noisy), many)]
     else:
-        basis, (*first, above) = plan.clipping.basis, noisy[0]
-        numbers = list(zip(zip(first, *noisy[1:], strict=True), basis.measures, basis.minus, strict=True))
-    measures, known = list[Any](), False
-    for n, (part, measure, minus) in enumerate(numbers):
-        total = known_totals(question, shown, measure) if minus is None else None
-        known = known or total is not None
-        measures.append(
-            shown.add(part, leveled_noises(plan, n), total, positive=plan.positive and has_one_sign(measure))
-        )
+        *first, above = noisy[0]
+        numbers = list(zip(first, *noisy[1:], strict=True))
+        parts, units = plan.clipping.basis.made_of, plan.clip.units
+        made = [[(place, float(factor * units[place])) for place, factor in parts[n]] for n in range(len(made))]
+    for n, number in enumerate(numbers):
+        shown.estimate(number, leveled_noises(plan, n))
+    measures, known = [], [known_totals(question, shown, measure) for measure in question.measures]
+    for own, total, measure in zip(made, known, question.measures, strict=True):
+        measures.append(shown.measure(own, total, positive=plan.positive and has_one_sign(measure)))
     if plan.clipping is not None and plan.clip is not None:
-        measures, _ = unclipped(question, plan.clipping, plan.clip, [measures])
-        estimates = [np.asarray(one.whole, np.float64) for one in shown.numbers]
+        estimates = [np.asarray(one.base, np.float64) + one.rest for one in shown.numbers]
         noise = plan.clipping.noise(plan.clip)
         loss = LeveledLoss(plan.clipping, plan.clip, noise, estimates, np.asarray(above, np.float64), shown)
     columns = Columns(question, plan.price, measures, shown.keys, loss, shown)
-    given = ["Given the totals that the policy declares: they are exact and cost nothing."] if known else []
+    given = ["Given the totals that the policy declares: they are exact and cost nothing."] if any(known) else []
     return Answer(question, columns, release, notes=(*notes_on(plan, loss), *given), cost=plan.cost)
 
 

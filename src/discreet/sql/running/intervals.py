@@ -7,6 +7,7 @@ the requested confidence. If no interval can be computed, the answer has none an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -126,9 +127,12 @@ class Columns:
     def _offsets(self, part: int, confidence: float) -> tuple[Any, Any] | None:
         """How far below and how far above its noisy number the truth of a measure may be."""
         measure = self.question.measures[part]
-        if self.shown is not None and self.loss is None:
-            amounts = self.shown.error(part, confidence) + self.shown.off(part)
-            return amounts, amounts
+        if self.shown is not None:
+            known, off = self.shown.unknown(part), self.shown.off(part)
+            noise = (
+                (self.shown.error(part, confidence),) * 2 if self.loss is None else self.loss.interval(part, confidence)
+            )
+            return known * noise[0] + off, known * noise[1] + off
         if self.loss is None or not measure.is_added:
             amount = self.price.parts[part].error(confidence).amount
             return None if amount is None else (amount, amount)
@@ -170,17 +174,17 @@ class Columns:
         nothing and its estimate.
         """
         assert self.shown is not None
-        if self.loss is None:
-            noise = self.shown.redrawn(part, draws, uniform)
-            return None if noise is None else self.noisy[part] - noise
-        drawn = np.broadcast_to(self.noisy[part], (draws, len(self.keys)))
-        for place, factor in self.loss.clipping.basis.made_of[part]:
-            noise = self.shown.redrawn(place, draws, uniform)
-            if noise is None or not isinstance(self.loss, LeveledLoss):
+        made = ((part, Fraction(1)),) if self.loss is None else self.loss.clipping.basis.made_of[part]
+        moved = np.zeros((draws, len(self.keys)))
+        for place, factor in made:
+            noise, size = self.shown.redrawn(place, draws, uniform), float(factor)
+            if noise is None:
                 return None
-            missing = 0.0 if not self.loss.clip.above else self.loss.redrawn(place, draws, uniform)
-            drawn = drawn + float(factor * self.loss.clip.units[place]) * (missing - noise)
-        return np.asarray(drawn)
+            if isinstance(self.loss, LeveledLoss):
+                size *= float(self.loss.clip.units[place])
+                noise = noise - (self.loss.redrawn(place, draws, uniform) if self.loss.clip.above else 0.0)
+            moved += size * noise
+        return np.asarray(self.noisy[part] - self.shown.unknown(part) * moved)
 
     def clipped(self, expr: Expr) -> float | None:
         """The estimated part of a column that is lost to clipping. None if nothing was clipped."""

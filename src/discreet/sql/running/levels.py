@@ -52,11 +52,21 @@ def clipped_at_all_levels(
 
 @dataclass(frozen=True)
 class Number:
-    """One noisy number of each group at all levels: the noise of each level, the cells of the estimate before and after
-    rounding, and the level that is known, if there is one.
+    """One noisy number of each group at all levels: the noise of each level, and the estimates of the cells, as whole
+    numbers plus small fractions.
     """
 
     noises: tuple[Laplace, ...]
+    base: Any
+    rest: Floats
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A measure: its estimates in the cells, the whole numbers near them, and the level that is known, if there is
+    one.
+    """
+
     base: Any
     rest: Floats
     whole: Any
@@ -66,13 +76,15 @@ class Number:
 class LeveledRows:
     """The rows of an answer with several levels: their keys, in the order in which they are shown, and the estimates.
 
-    `numbers` are the measures, or the numbers that measures of clipped people are made of.
+    `numbers` are what was measured, and `measures` what the question asks for, in whole steps. If people are clipped,
+    measures are made of several numbers.
     """
 
     def __init__(self, question: Question, cells: Sequence[tuple[Any, ...]], order: Sequence[int]) -> None:
         self.question = question
         self.levels, self.groups = levels_of(question, cells)
         self.numbers: list[Number] = []
+        self.measures: list[Rounded] = []
         rank = np.empty(len(cells), dtype=np.int64)
         rank[np.asarray(order, dtype=np.int64)] = np.arange(len(cells))
         self.keys: list[tuple[Any, ...]] = []
@@ -88,17 +100,27 @@ class LeveledRows:
                 own = dict(zip(names, self.groups[n][place], strict=True))
                 self.keys.append(tuple(own.get(key) for key in range(len(question.keys))))
 
-    def add(
-        self, noisy: Sequence[Any], noises: Sequence[Laplace], known: Known | None = None, *, positive: bool = False
-    ) -> Any:
-        """Estimate one number from its noisy sums at all levels: those of all rows. `known` is a level whose
-        sums are public.
+    def estimate(self, noisy: Sequence[Any], noises: Sequence[Laplace]) -> None:
+        """Add the best estimates of one number from its noisy sums at all levels."""
+        self.numbers.append(Number(tuple(noises), *self.levels.estimates(noisy, self._weights(noises))))
+
+    def measure(self, parts: Sequence[tuple[int, float]], known: Known | None, *, positive: bool) -> Any:
+        """Add a measure that is made of numbers, each with a factor: the whole steps of all rows. `known` is a level
+        whose sums are public.
         """
-        base, rest = self.levels.estimates(noisy, self._weights(noises))
+        if len(parts) == 1 and parts[0][1] == 1:
+            one = self.numbers[parts[0][0]]
+            base, rest = one.base, one.rest
+        else:
+            exact = sum(
+                factor * (self.numbers[n].base.astype(np.float64) + self.numbers[n].rest) for n, factor in parts
+            )
+            base = np.floor(exact).astype(np.int64)
+            rest = exact - base
         whole = self.levels.whole(base, rest, known, positive=positive)
         if known is not None:  # they move the estimates towards the truth
             rest = np.asarray(whole - base, np.float64)
-        self.numbers.append(Number(tuple(noises), base, rest, whole, None if known is None else known[0]))
+        self.measures.append(Rounded(base, rest, whole, None if known is None else known[0]))
         return self.rows(whole)
 
     def _weights(self, noises: Sequence[Laplace]) -> list[float]:
@@ -122,26 +144,24 @@ class LeveledRows:
 
     # --- errors -----------------------------------------------------------------------------------------------
 
-    def off(self, number: int) -> Floats:
+    def off(self, measure: int) -> Floats:
         """How far the whole number of each row is from its estimate."""
-        one = self.numbers[number]
+        one = self.measures[measure]
         return np.abs(np.asarray(self.rows(np.asarray(one.whole - one.base, np.float64) - one.rest), np.float64))
 
-    def error(self, number: int, confidence: float) -> Floats:
-        """How far the estimate of each row may be from the truth: as far as its own noise, or less."""
-        noises = self.numbers[number].noises
-        own = [float(noise.error(confidence)) for noise in noises]
-        spreads = self._deviations(number)
-        errors = []
-        for n, places in enumerate(self._places):
-            error = np.minimum(own[n], spreads[n] * reach(confidence))[places]
-            errors.append(error * (not self._is_known(number, n)))
-        return np.concatenate(errors)
+    def unknown(self, measure: int) -> Floats:
+        """1 for each row of a measure, or 0 if the row is a sum of known numbers."""
+        known = self.measures[measure].known
+        names = None if known is None else set(self.levels.keys[known])
+        unknown = [names is None or not set(self.levels.keys[n]) <= names for n in range(len(self._places))]
+        return np.repeat(np.array(unknown, dtype=np.float64), [len(places) for places in self._places])
 
-    def _is_known(self, number: int, level: int) -> bool:
-        """Whether the numbers of a level are sums of known ones."""
-        known = self.numbers[number].known
-        return known is not None and set(self.levels.keys[level]) <= set(self.levels.keys[known])
+    def error(self, number: int, confidence: float) -> Floats:
+        """How far the estimate of a number in each row may be from the truth: as far as its own noise, or less."""
+        own = [float(noise.error(confidence)) for noise in self.numbers[number].noises]
+        spreads = self._deviations(number)
+        rows = enumerate(self._places)
+        return np.concatenate([np.minimum(own[n], spreads[n] * reach(confidence))[places] for n, places in rows])
 
     def _deviations(self, number: int) -> list[Floats]:
         """The standard deviation of the estimate of each group, or a bound on it."""
@@ -161,10 +181,7 @@ class LeveledRows:
             places = uniform((size, draws)) - 0.5
             drawn.append(-noise.deviation / math.sqrt(2) * np.sign(places) * np.log(1 - 2 * np.abs(places)))
         cells = self.levels.smoothed(drawn, self._weights(noises))
-        found = np.stack([self.rows(np.ascontiguousarray(cells[:, draw])) for draw in range(draws)])
-        shown = range(len(self._places))
-        known = np.concatenate([np.full(len(self._places[n]), self._is_known(number, n)) for n in shown])
-        return np.where(known, 0.0, found)
+        return np.stack([self.rows(np.ascontiguousarray(cells[:, draw])) for draw in range(draws)])
 
 
 @dataclass(frozen=True)
@@ -175,13 +192,12 @@ class LeveledLoss(Loss):
 
     def _noise_and_missing(self, place: int, confidence: float) -> tuple[Floats, Floats]:
         """As at one level, but each row has its own noise, which is independent of the one that measures the loss."""
-        off = self.shown.off(place)
-        noise = self.shown.error(place, confidence) + off
+        noise = self.shown.error(place, confidence)
         if not self.clip.above:
             return noise, noise
         ratio = self.missing(place)
         each = 1 - (1 - confidence) / 2
-        both = self.shown.error(place, each) + off + ratio * float(self.noise.error(each))
+        both = self.shown.error(place, each) + ratio * float(self.noise.error(each))
         lost = float(self.above[self.clipping.basis.kinds[place]]) * ratio
         return noise, np.maximum(noise, lost + both)
 
