@@ -261,13 +261,13 @@ def test_mutant_a_limit_for_each_measure_is_charged_as_one_limit(monkeypatch):
 
 def test_mutant_what_measures_the_loss_is_not_charged(monkeypatch):
     plain = Clipping.sensitivity
-    monkeypatch.setattr(Clipping, "sensitivity", lambda own, clip: plain(own, replace(clip, above=0)))
+    monkeypatch.setattr(Clipping, "sensitivity", lambda own, clip, level=0: plain(own, replace(clip, above=0), level))
     with pytest.raises(NotPrivate):
         check_all(COUNT, ADDED, "L1", [[]], [MANY])
 
 
 def test_mutant_a_replaced_person_is_charged_as_an_added_one(monkeypatch):
-    def as_added(own: Clipping, clip: Clip) -> Sensitivity:
+    def as_added(own: Clipping, clip: Clip, level: int = 0) -> Sensitivity:
         return Sensitivity(clip.limit + clip.above, "L1", own.unit, 100, grain=1)
 
     monkeypatch.setattr(Clipping, "sensitivity", as_added)

@@ -46,13 +46,18 @@ class LevelShares:
         return self.sizes.variances(np.array([float(share) ** 2 for share in self.shares]))
 
 
+def measured_levels(question: Question) -> tuple[tuple[int, ...], ...]:
+    """The levels asked for, and then what helps to estimate them: the finest, and the keys that levels share."""
+    return with_meets([*question.levels, tuple(range(len(question.keys)))])
+
+
 def level_shares(question: Question, groups: Groups | None, number: int) -> LevelShares | None:
     """How ε is divided among the levels of a question. Only public facts and chosen groups decide. `number` is a guess
     of how many groups there are, if they are not known.
     """
     if not question.levels:
         return None
-    levels = with_meets(question.levels)
+    levels = measured_levels(question)
     if groups is None:
         sizes = [max(1, round(number ** (len(level) / len(question.keys)))) for level in levels]
     elif isinstance(groups, ShownGroups):

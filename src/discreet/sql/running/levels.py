@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.mechanisms.noise.laplace import Laplace
-from discreet.queries.levels import Levels, with_meets
+from discreet.queries.levels import Levels
 from discreet.sql.expressions import Ref
 from discreet.sql.plan import Plan
-from discreet.sql.pricing.levels import LeveledNoise, reach
+from discreet.sql.pricing.levels import LeveledNoise, measured_levels, reach
 from discreet.sql.pricing.relation import Scan
 from discreet.sql.question import Measure, Question
 from discreet.sql.running.loss import Loss
@@ -31,7 +31,7 @@ _MOST_DRAWN = 2 * 10**7
 
 def levels_of(question: Question, cells: Sequence[tuple[Any, ...]]) -> tuple[Levels, list[list[tuple[Any, ...]]]]:
     """The levels that are measured, and the groups of each."""
-    return Levels.of(with_meets(question.levels), cells)
+    return Levels.of(measured_levels(question), cells)
 
 
 def at_all_levels(question: Question, cells: Sequence[tuple[Any, ...]], measures: Sequence[Any]) -> tuple[Any, ...]:
