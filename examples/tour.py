@@ -57,7 +57,7 @@ pq.write_table(
     pa.table({"visit_id": draw.integers(0, count, count), "pills": draw.integers(1, 90, count)}),
     "prescriptions.parquet",
 )
-Path("cities.csv").write_text("city,country\nHaifa,Israel\nLjubljana,Slovenia\n")
+Path("cities.csv").write_text("city,country,region\nHaifa,Israel,north\nLjubljana,Slovenia,center\n")
 Path("clinic.toml").write_text("""
 [ledger]
 path = "clinic.ledger"            # or postgresql://…
@@ -112,7 +112,13 @@ source = "visits.parquet"            # no bounds, no ranges: found privately, pe
 [tables.prescriptions]
 source = "prescriptions.parquet"
 through = "visits.visit_id"
+[tables.people]
+source = "people.parquet"
+[tables.cities]
+source = "cities.csv"
+public = true
 """)
+pq.write_table(pa.table({"patient_id": np.arange(40_000)}), "people.parquet")
 clinic = dp.connect("open.toml")
 answer = clinic.sql("SELECT city, COUNT(*) AS visits, SUM(cost) AS cost FROM visits GROUP BY city", epsilon=1)
 print(answer.clipped)  # {"visits": 0.004, "cost": 0.011}: estimated share lost to clipping, from the release itself
@@ -129,6 +135,10 @@ print(
         epsilon=1,
     )
 )  # windows and shares, after the noise
+levels = "SELECT region, city, COUNT(*) AS n FROM visits JOIN cities USING (city) GROUP BY ROLLUP(region, city)"
+print(clinic.sql(levels, epsilon=1))  # levels that add up: one charge
+costly = "SELECT COUNT(*) AS n FROM people WHERE patient_id IN (SELECT patient_id FROM visits WHERE cost > 1000)"
+print(clinic.sql(costly, epsilon=0.1))
 
 # Mechanisms, for people who build their own
 m = dp.Laplace.for_guarantee(dp.Pure(epsilon=1), sensitivity=1)  # or dp.Laplace(scale=2), dp.Gaussian(stddev=3)

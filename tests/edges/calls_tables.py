@@ -107,6 +107,7 @@ NUMBERS: tuple[Callable[[Any], Any], ...] = (
     lambda t: t.count(epsilon=1, where="c = 'a' AND x > 0.3 AND n < 5").value,
     lambda t: t.sum("x", **PAIR, by={"c": ["a", "b"]}).value,
     lambda t: t.histogram("n", edges=[0, 2, 6], epsilon=1).value,
+    lambda t: t.cube(["c", "n"], choices={"c": ["a", "b"], "n": [0, 1, 2, 3, 4, 5, 6]}, epsilon=1).value,
 )
 SHAPES: tuple[Callable[[Any], Any], ...] = (
     lambda t: repr(t.median("x", **PAIR).value),
@@ -129,6 +130,7 @@ OPEN: tuple[Callable[[Any], Any], ...] = (
     lambda t: t.mean("x", epsilon=1).value * SIZE / 2,
     lambda t: t.variance("x", epsilon=1).value * SIZE / 4,
     lambda t: t.histogram("c", choices=["a", "b"], epsilon=1).value,
+    lambda t: t.cube(["c"], choices={"c": ["a", "b"]}, epsilon=1).value,
     lambda t: t.count(epsilon=1, where="c = 'a' AND x > 0.3 AND n < 5").value,
     lambda t: t.histogram("c", epsilon=1, delta=1e-4).value,
     lambda t: repr(set(t.most_common("c", k=9, epsilon=1, delta=1e-4).value) == {"a", "b"}),
@@ -146,6 +148,7 @@ OPEN_ROWS: tuple[Callable[[Any], Any], ...] = (
 """The same where rows are chosen: here one of each person."""
 ALL = tuple(f"PrivateTable.{name}" for name in (
     "count", "sum", "mean", "variance", "median", "quantiles", "cdf", "density", "fit", "histogram", "most_common",
+    "cube",
 ))  # fmt: skip
 SHARED: dict[str, Any] = {
     "base": PEOPLE, "moved": largest, "most": 1.01, "containers": SOURCES, "ways": WAYS, "extremes": EXTREMES,

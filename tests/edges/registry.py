@@ -170,6 +170,7 @@ NO_DATA: dict[str, str] = {
     "tables.ExplainedTable.*": "explains before anything is drawn; the methods of PrivateTable are tried",
     "synthetic.Declared.values": _POST,
     "Database.answer": "takes a plan: its question is tried through Database.sql",
+    "Database.cube": "asks the same question in SQL as PrivateTable.cube, which is tried",
     "Database.fit": "source is what stands after FROM; its rows are read as by PrivateTable.fit, which is tried",
     # one value on its own device, and the inside of calls that are tried
     "adaptive.Splitter.*": "reads only how many rows there are, for scikit-learn on the caller's own rows",

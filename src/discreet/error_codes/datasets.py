@@ -117,5 +117,15 @@ COLUMNS = {
     "not-a-date": Explained(
         '`between = ["yesterday", "today"]`', "The range of a date column is two dates.", "`[2020-01-31, 2024-12-31]`"
     ),
+    "policy-hierarchy": Explained(
+        '`levels = ["region", "region"]`, or groups with another number of values',
+        "A hierarchy lists columns from coarse to fine, the groups that exist, and numbers of rows that are public.",
+        '`levels = ["region", "city"]` and `groups = [["north", "Haifa"]]`',
+    ),
+    "cube-keys": Explained(
+        '`table.cube([])`, or `answer.cube(["city"])` where no level has just this key',
+        "A cube needs columns, and its levels are named by their keys.",
+        '`table.cube([("region", "city"), "sex"], epsilon=1)` and `answer.cube(["sex"])`',
+    ),
     "unknown-table": Explained("a table that the policy does not have", "No such table is declared.", "a known one"),
 }

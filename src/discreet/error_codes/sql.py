@@ -220,9 +220,16 @@ CLAUSES = {
         "`SELECT AVG(m) FROM (SELECT person_id, AVG(cost) AS m FROM visits GROUP BY person_id) AS t`",
     ),
     "sql-grouping": Explained(
+        "`SELECT city, COUNT(*) FROM visits GROUP BY GROUPING SETS ((city), (city))`",
+        "Each level is shown once, and there are at most 64. In FROM, a person's rows are grouped by columns only.",
         "`SELECT city, COUNT(*) FROM visits GROUP BY ROLLUP (city)`",
-        "Groups are listed by column.",
-        "`SELECT city, COUNT(*) FROM visits GROUP BY city`",
+    ),
+    "sql-levels-add-up": Explained(
+        "`SELECT city, COUNT(DISTINCT person_id) FROM visits GROUP BY ROLLUP (city)`",
+        "The levels of an answer add up, and numbers of different values and quantiles do not: one value may be in "
+        "several groups.",
+        "`SELECT city, COUNT(*) FROM visits GROUP BY ROLLUP (city)`, or one level: "
+        "`SELECT city, COUNT(DISTINCT person_id) FROM visits GROUP BY city`",
     ),
     "sql-order": Explained(
         "`SELECT city, COUNT(*) AS n FROM visits GROUP BY city ORDER BY 1 + 1`",

@@ -24,6 +24,7 @@ ELSEWHERE = {
     "sql-not-computable": "found by the engine",
     "sql-too-many-groups": "three large keys",
     "sql-join-too-many": "several joins",
+    "sql-public-only": "an argument of `plan`",
     "too-few-people": "found while an answer is computed",
     "values-too-large": "found while an answer is computed",
 }
