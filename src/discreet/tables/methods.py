@@ -28,6 +28,17 @@ from discreet.sql.reading.ranges import day_of
 from discreet.sql.schema import Column, Schema, Table, Type, implied_type, list_choices, validate_choice, validate_range
 from discreet.synthetic.table import SyntheticTable
 from discreet.tables import distributions
+from discreet.tables.asking import (
+    NAME,
+    check_other,
+    counts_by_value,
+    grouped,
+    largest,
+    names_of,
+    query_of,
+    selected,
+    text_of,
+)
 from discreet.tables.bands import BandedQuantiles, Least, validate_quantiles
 from discreet.tables.counted_first import CountedFirst
 from discreet.tables.days import DAYS, as_number, from_number
@@ -60,8 +71,6 @@ from discreet.tables.offer import (
 )
 from discreet.tables.votes import Votes, votes
 
-NAME = "data"
-"""How the table is called in SQL."""
 FEW = 3
 """This many quantiles are best chosen one by one, each with its own narrow interval."""
 COUNTING = Fraction(1, 20)
@@ -209,7 +218,7 @@ class Methods:
         names = [f"q{place}" for place, _ in enumerate(at)]
         shown = [f"QUANTILE_CONT({number}, {float(q)!r}) AS {name}" for name, q in zip(names, at, strict=True)]
         planner = self._planner({column: between}, {})
-        plan = planner.plan(_query(", ".join(shown), where), epsilon=epsilon, delta=0)
+        plan = planner.plan(query_of(", ".join(shown), where), epsilon=epsilon, delta=0)
         value_of = lambda answer: np.array([from_number(answer[n][0], kind) for n in names])  # noqa: E731
         return SqlOffer(planner, plan, value_of, error_of_all)
 
@@ -341,9 +350,11 @@ class Methods:
             planner, question = self._by_bin(column, where, binned, by)
         plan = planner.plan(question, epsilon=epsilon, delta=delta)
         if by is None:
-            return GroupedOffer(planner, plan, partial(_counts, keys=["value"], n="n", bins=binned), error_of_counts)
-        keys, n = _names(grouping(by))
-        value_of = partial(_counts, keys=keys, n=n, bins=binned)
+            return GroupedOffer(
+                planner, plan, partial(counts_by_value, keys=["value"], n="n", bins=binned), error_of_counts
+            )
+        keys, n = names_of(grouping(by))
+        value_of = partial(counts_by_value, keys=keys, n=n, bins=binned)
         return GroupedOffer(planner, plan, value_of, partial(error_of_groups, names=[n]))
 
     def cube(
@@ -372,7 +383,7 @@ class Methods:
         number = "COUNT(*)" if total is None else f"SUM({self._quoted_number(total, between)})"
         planner = self._planner({} if total is None else {total: between}, declared)
         levels = all_levels([[quote(key) for key in one] for one in hierarchies])
-        question = _query(f"{quoted(keys)}, {number} AS {quote(name)}", where, levels)
+        question = query_of(f"{quoted(keys)}, {number} AS {quote(name)}", where, levels)
         plan = replace(planner.plan(question, epsilon=epsilon, delta=delta), positive=positive)
         value_of = by_group(keys, [name], lambda values: values[0])
         return GroupedOffer(planner, plan, value_of, partial(error_of_groups, names=[name]))
@@ -398,7 +409,7 @@ class Methods:
         if choices is None:
             plan = planner.plan(question, epsilon=epsilon, delta=delta)
             error = partial(error_of_largest, of="score" if number == 1 else "every score")
-            return SqlOffer(planner, plan, partial(_largest, number=number), error)
+            return SqlOffer(planner, plan, partial(largest, number=number), error)
         counted = Votes.of(planner, question, where, epsilon, delta)
         return FoundFirst(counted, lambda known: votes(known, column, number))
 
@@ -441,7 +452,7 @@ class Methods:
             of_group = lambda values: from_number(values[0], kind)  # noqa: E731
             return self._by_group({name: aggregate}, between, epsilon, delta, where, by, of_group, kind)
         planner = self._planner(between, {})
-        plan = planner.plan(_query(f"{aggregate} AS value", where), epsilon=epsilon, delta=delta)
+        plan = planner.plan(query_of(f"{aggregate} AS value", where), epsilon=epsilon, delta=delta)
         return SqlOffer(planner, plan, lambda answer: from_number(answer["value"][0], kind), error_of_one)
 
     def _by_group(
@@ -461,7 +472,7 @@ class Methods:
         names = [unused(name, keys) for name in aggregates]
         shown = [f"{text} AS {quote(name)}" for name, text in zip(names, aggregates.values(), strict=True)]
         planner = self._planner(between, groups)
-        question = _query(", ".join([quoted(keys), *shown]), where, f" GROUP BY {quoted(keys)}")
+        question = query_of(", ".join([quoted(keys), *shown]), where, f" GROUP BY {quoted(keys)}")
         plan = planner.plan(question, epsilon=epsilon, delta=delta)
         days = tuple(names) if kind in DAYS else ()
         return GroupedOffer(planner, plan, by_group(keys, names, of_group), partial(error_of_groups, names=names), days)
@@ -472,15 +483,15 @@ class Methods:
         """The question how many rows have each value, in each group."""
         groups = {} if by is None else grouping(by)
         name, planner = self._quoted(column), self._planner({}, groups | {column: choices})
-        _check_other(column, groups)
-        return planner, _query(_selected(groups, name), where, _grouped(groups, name))
+        check_other(column, groups)
+        return planner, query_of(selected(groups, name), where, grouped(groups, name))
 
     def _by_bin(self, column: str, where: str | None, bins: Bins, by: By | None) -> tuple[Planner, str | Conditioned]:
         """The question how many rows are in each bin, in each group."""
         groups = {} if by is None else grouping(by)
         planner, own = self._planner({}, groups, {column: bins.kind}), bins.expression(column)
-        _check_other(column, groups)
-        return planner, _query(_selected(groups, own), where, _grouped(groups, own), own=f"{own} IS NOT NULL")
+        check_other(column, groups)
+        return planner, query_of(selected(groups, own), where, grouped(groups, own), own=f"{own} IS NOT NULL")
 
     def _rows(
         self,
@@ -494,8 +505,8 @@ class Methods:
     ) -> TableRows:
         """The rows within bounds. `value` is one number per row, and `old_select` is what version 0.1 selected."""
         planner = self._planner(between, choices)
-        plan = planner.rows(_query("*", where), epsilon=epsilon, delta=delta, value=value)
-        return TableRows(planner, plan, where, _text(_query(old_select, where)))
+        plan = planner.rows(query_of("*", where), epsilon=epsilon, delta=delta, value=value)
+        return TableRows(planner, plan, where, text_of(query_of(old_select, where)))
 
     def _planner(
         self, between: Mapping[str, Any], choices: Mapping[str, Any], types: Mapping[str, Type] | None = None
@@ -557,54 +568,6 @@ class Methods:
     def _has_type(self, column: Column) -> bool:
         """Whether a column has a type: a declared one, or its own."""
         return column.declared or column.name == self.table.person or not self.engine.reads_text(NAME, column.name)
-
-
-def _query(shown: str, where: str | None, after: str = "", *, own: str = "") -> str | Conditioned:
-    """A query of the table. `own` is a condition of the method, besides the user's `where`."""
-    text = f"SELECT {shown} FROM {NAME}"
-    if where is None:
-        return f"{text}{f' WHERE {own}' if own else ''}{after}"
-    return Conditioned(text, where, after, own)
-
-
-def _check_other(column: str, groups: Mapping[str, Any]) -> None:
-    if column in groups:
-        raise InvalidArgument(f"{column} is counted already. Remove it from by.", code="duplicates")
-
-
-def _names(groups: Mapping[str, Any]) -> tuple[list[str], str]:
-    """The columns of a histogram: its groups and the value, and the count."""
-    keys = [*groups, unused("value", list(groups))]
-    return keys, unused("n", keys)
-
-
-def _selected(groups: Mapping[str, Any], value: str) -> str:
-    keys, n = _names(groups)
-    return ", ".join([*map(quote, groups), f"{value} AS {keys[-1]}", f"COUNT(*) AS {n}"])
-
-
-def _grouped(groups: Mapping[str, Any], value: str) -> str:
-    return f" GROUP BY {', '.join([*map(quote, groups), value])}"
-
-
-def _counts(answer: dict[str, list[Any]], *, keys: Sequence[str], n: str, bins: Bins | None) -> dict[Any, int]:
-    """The counts of a histogram by value, or by group and value."""
-    labels = answer[keys[-1]]
-    shown = answer if bins is None else answer | {keys[-1]: [bins.ends[label] for label in labels]}
-    return by_group(keys, [n], lambda values: values[0])(shown)
-
-
-def _text(query: str | Conditioned) -> str:
-    return query if isinstance(query, str) else query.text
-
-
-def _largest(answer: dict[str, list[Any]], *, number: int) -> Any:
-    """The values with the largest noisy counts: one, or a list of several. Equal counts keep the order of the answer,
-    which is sorted by value.
-    """
-    counts = sorted(zip(answer["value"], answer["n"], strict=True), key=lambda pair: -pair[1])
-    listed = [value for value, _ in counts[:number]]
-    return listed if number > 1 else next(iter(listed), None)
 
 
 def _show(line: str) -> None:

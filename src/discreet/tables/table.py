@@ -16,8 +16,9 @@ from discreet.rows.containers import Data
 from discreet.rows.tables import refuse_untyped
 from discreet.sql.running.explanation import Explanation
 from discreet.sql.schema import Column, Schema, Table, check_type
+from discreet.tables.asking import NAME
 from discreet.tables.fit import comparable_columns
-from discreet.tables.methods import NAME, Methods
+from discreet.tables.methods import Methods
 from discreet.tables.offer import Offer
 
 P = ParamSpec("P")

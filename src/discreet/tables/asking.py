@@ -1,0 +1,62 @@
+"""The questions of table methods as SQL, and how they read the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from discreet.engines.duckdb.dialect import quote
+from discreet.errors import InvalidArgument
+from discreet.sql.reading.parse import Conditioned
+from discreet.tables.grouped import Bins, by_group, unused
+
+NAME = "data"
+"""How the table is called in SQL."""
+
+
+def query_of(shown: str, where: str | None, after: str = "", *, own: str = "") -> str | Conditioned:
+    """A query of the table. `own` is a condition of the method, besides the user's `where`."""
+    text = f"SELECT {shown} FROM {NAME}"
+    if where is None:
+        return f"{text}{f' WHERE {own}' if own else ''}{after}"
+    return Conditioned(text, where, after, own)
+
+
+def check_other(column: str, groups: Mapping[str, Any]) -> None:
+    if column in groups:
+        raise InvalidArgument(f"{column} is counted already. Remove it from by.", code="duplicates")
+
+
+def names_of(groups: Mapping[str, Any]) -> tuple[list[str], str]:
+    """The columns of a histogram: its groups and the value, and the count."""
+    keys = [*groups, unused("value", list(groups))]
+    return keys, unused("n", keys)
+
+
+def selected(groups: Mapping[str, Any], value: str) -> str:
+    keys, n = names_of(groups)
+    return ", ".join([*map(quote, groups), f"{value} AS {keys[-1]}", f"COUNT(*) AS {n}"])
+
+
+def grouped(groups: Mapping[str, Any], value: str) -> str:
+    return f" GROUP BY {', '.join([*map(quote, groups), value])}"
+
+
+def counts_by_value(answer: dict[str, list[Any]], *, keys: Sequence[str], n: str, bins: Bins | None) -> dict[Any, int]:
+    """The counts of a histogram by value, or by group and value."""
+    labels = answer[keys[-1]]
+    shown = answer if bins is None else answer | {keys[-1]: [bins.ends[label] for label in labels]}
+    return by_group(keys, [n], lambda values: values[0])(shown)
+
+
+def text_of(query: str | Conditioned) -> str:
+    return query if isinstance(query, str) else query.text
+
+
+def largest(answer: dict[str, list[Any]], *, number: int) -> Any:
+    """The values with the largest noisy counts: one, or a list of several. Equal counts keep the order of the answer,
+    which is sorted by value.
+    """
+    counts = sorted(zip(answer["value"], answer["n"], strict=True), key=lambda pair: -pair[1])
+    listed = [value for value, _ in counts[:number]]
+    return listed if number > 1 else next(iter(listed), None)
