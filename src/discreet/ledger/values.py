@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidArgument
+from discreet.rows.key_columns import KeyColumns
 
 _MAGIC = b"discreet answer 1\n"
 _TEXTUAL: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
@@ -82,6 +83,8 @@ def _describe(value: Any, arrays: list[bytes]) -> Any:
     if kind is np.ndarray and value.dtype.names is None:
         arrays.append(value.tobytes())
         return {"array": value.dtype.str, "shape": list(value.shape)}
+    if kind is KeyColumns:
+        return {"keys": _describe(value.parts(), arrays), "size": len(value)}
     raise InvalidArgument(
         f"An answer of type {kind.__name__} cannot be kept. "
         "Release numbers, text, dates, arrays, or lists, tuples, sets and dicts of them.",
@@ -126,6 +129,8 @@ def _rebuilt(header: Any, arrays: _ArrayReader) -> Any:
             flat = np.empty(len(content), object)
             flat[:] = [_rebuilt(part, arrays) for part in content]
             return flat.reshape(header["shape"])
+        case "keys":
+            return KeyColumns.from_parts(_rebuilt(content, arrays), header["size"])
         case "array":
             return arrays.take(content, tuple(header["shape"]))
     return _TEXTUAL[kind][2](content)

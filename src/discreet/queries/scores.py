@@ -196,10 +196,15 @@ class QuantileScore(Closed):
     def __call__(self, data: Data) -> Scores:
         return Scores(-self.missed(*_ranks(self.space, data)), self.unit)
 
-    def missed(self, below: NDArray[np.int64], above: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
-        """By how many ranks, in units, a candidate with these numbers of rows below and above misses its target."""
+    def missed(
+        self, below: NDArray[np.int64], above: NDArray[np.int64], rows: int, moved: int = 0
+    ) -> NDArray[np.int64]:
+        """By how many ranks, in units, a candidate with these numbers of rows below and above misses its target, which
+        is `moved` by a fixed number of ranks. That changes no difference between scores of neighbors.
+        """
         part, whole = self._exact.as_integer_ratio()
-        return np.maximum(np.maximum(whole * below - part * rows, whole * above - (whole - part) * rows), 0)
+        target = part * rows + whole * moved
+        return np.maximum(np.maximum(whole * below - target, whole * above - (whole * rows - target)), 0)
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
         """max(p, 1-p) for an added or removed row, 1 for a replaced one."""

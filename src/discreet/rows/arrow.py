@@ -6,7 +6,7 @@ cannot represent are missing. Columns of polars, and pandas columns that are sto
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -229,3 +229,13 @@ def typed_cells(column: Any, kind: str) -> Any:
     if kind in ("date", "timestamp"):
         return whole_days_of(column)
     return column if kind in ("integer", "number") else cells_of(column)
+
+
+def array_of(cells: Sequence[Any], kind: Any) -> Any:
+    """Cells as an Arrow array. Without a type they are integers, which may need more than 64 bits."""
+    import pyarrow as pa
+
+    if kind is None and all(cell is None or isinstance(cell, int) for cell in cells):
+        most = max((abs(cell) for cell in cells if cell is not None), default=0)
+        kind = pa.int64() if most < 2**63 else pa.decimal256(76, 0)
+    return pa.array(list(cells), kind)

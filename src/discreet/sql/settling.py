@@ -47,7 +47,7 @@ class _Settling:
             bar = {groups: choice.mechanism.people_needed(groups) for groups in (1, many)}
             if not (keys := choice.value(release.value)):
                 spent = (self._number - 1) * plan.each_bound + exactly(plan.goal.epsilon)
-                plan = replace(plan, groups=ShownGroups(()), nothing=release, spent_first=spent)
+                plan = replace(plan, groups=ShownGroups(question, ()), nothing=release, spent_first=spent)
                 return replace(plan, bar=bar, open_keys=open_keys)
             question = with_shown(question, keys, schema)
         bounds = self._bound_rows(question)

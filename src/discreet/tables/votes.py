@@ -84,7 +84,7 @@ class Votes:
 def votes(counted: Votes, column: str, k: int) -> Drawing[Release]:
     """The choice among values by the rows that have them."""
     planner, plan, groups, unit = counted.planner, counted.plan, counted.groups, counted.planner.schema.unit
-    listed = tuple(key for (key,) in groups.keys())  # noqa: SIM118 - not a dict
+    listed = groups.domains[0]
     added = unit.neighbors == "add_or_remove"
     bound = Sensitivity(counted.of_one, "Linf", unit, len(listed), grain=1, monotone=added)
     goal, rule = plan.terms.allowed, planner.ledger.rule

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 import discreet as dp
 from discreet import testing
 from discreet.mechanisms.selection.threshold import SelectedGroups
+from discreet.rows.key_columns import KeyColumns
 
 from ...refusing import refuses
 
@@ -24,8 +26,10 @@ def made(scale=1.0, threshold=4, noise=1.0):
 def law_of(mechanism, people):
     """The exact law of what is shown, each group's count of people answered once more with noise of its own."""
 
+    counts = np.array(list(people.values()), dtype=np.int64)
+
     def once():
-        keys, columns = mechanism._draw((people, {key: (count,) for key, count in people.items()}))
+        keys, columns = mechanism._draw((KeyColumns.of([(key,) for key in people], ["text"]), counts, [counts]))
         return tuple(keys), tuple(tuple(map(int, column)) for column in columns)
 
     found = testing.exact_law(once, window=WINDOW)

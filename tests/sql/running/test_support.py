@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dp
+from discreet.rows.key_columns import KeyColumns
 from discreet.sql.pricing.found_rows import support_bound
 from discreet.sql.running.support import Support, _Turns, count_supported
 
@@ -233,14 +234,12 @@ def test_a_group_that_is_not_shown_is_not_counted():
     class Groups:
         count = 1
 
-        def has(self, key):
-            return key == ("a",)
-
-        def place(self, key):
-            return 0
+        def places(self, keys):
+            return np.array([0 if key == ("a",) else -1 for key in keys])
 
     rows = pa.table({"k": ["a", "b"], "person": [1, 2], "item": [1, 2], "draw": [0.5, 0.1]})
-    assert count_supported(rows, 1, 1, Groups()).tolist() == [1]
+    keys = KeyColumns.of([("a",), ("b",)], ["text"])
+    assert count_supported(rows, 1, keys, Groups()).tolist() == [1]
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from discreet.engines.postgres.dialect import ARRAY, plainly_typed, quote
 from discreet.engines.postgres.values import TYPES
 from discreet.errors import EngineFailed, InvalidArgument
 from discreet.extras import need
+from discreet.rows.arrow import array_of
 
 OLDEST = 130_000
 _CONNECT_S = 20
@@ -201,7 +202,8 @@ class Postgres:
         names, rows = self._run(statement)
         values = list(zip(*rows, strict=True)) if rows else [()] * len(names)
         made = zip(names, values, strict=True)
-        return _convert(lambda: pa.table({name: pa.array(list(found), arrow.get(own)) for (name, own), found in made}))
+        columns = [name for name, _ in names]
+        return _convert(lambda: pa.table([array_of(found, arrow.get(own)) for (_, own), found in made], columns))
 
     def _run(self, statement: str) -> tuple[list[tuple[str, str]], list[tuple[Any, ...]]]:
         def fetched(connection: Any) -> Any:

@@ -20,6 +20,7 @@ from discreet.engines.spark import dialect as spark_dialect
 from discreet.engines.spark.dialect import plainly_typed, quote
 from discreet.engines.spark.sessions import Silence, attempt, in_time, new_name, own_session, session_for
 from discreet.errors import EngineFailed, InvalidArgument
+from discreet.rows.arrow import array_of
 
 _KINDS = {
     "boolean": ("boolean",),
@@ -197,8 +198,9 @@ class Spark:
         types, rows = self._run(statement)
         values = list(zip(*rows, strict=True)) if rows else [()] * len(types)
         made = zip(types, values, strict=True)
+        columns = [name for name, _ in types]
         return attempt(
-            lambda: pa.table({name: pa.array(list(found), arrow.get(own)) for (name, own), found in made}), _FAILED
+            lambda: pa.table([array_of(found, arrow.get(own)) for (_, own), found in made], columns), _FAILED
         )
 
     def _run(self, statement: str) -> tuple[list[tuple[str, str]], list[tuple[Any, ...]]]:

@@ -5,7 +5,7 @@ run.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Self
 
@@ -28,6 +28,7 @@ from discreet.rows import none_of
 from discreet.rows.containers import Data
 
 _POINTS = 2**32
+Ints = NDArray[np.int64]
 
 
 def lattice_of(space: Grid | Integers | Interval) -> Grid | Integers:
@@ -128,24 +129,37 @@ class Quantile:
         places_of(self._points, none_of(value))
 
     def _draw(self, value: Any) -> Any:
+        return self._choose(Runs.of(places_of(self._points, value), len(self._points)))[0]
+
+    def _choose(self, runs: Runs, moved: int = 0) -> tuple[Any, int]:
+        """A point, and the run it is in. The target may be `moved` by a fixed number of ranks."""
+        lost = self._score.missed(runs.below, runs.above, runs.rows, moved)
+        run = int(samplers.exponential_choice(lost, exactly(self.rate) * self._score.unit, 1, runs.widths)[0])
+        place = int(runs.starts[run]) + int(samplers.uniform_below(int(runs.widths[run]), 1)[0])
         points = self._points
-        starts, widths, lost = _runs(places_of(points, value), len(points), self._score)
-        run = int(samplers.exponential_choice(lost, exactly(self.rate) * self._score.unit, 1, widths)[0])
-        place = int(starts[run]) + int(samplers.uniform_below(int(widths[run]), 1)[0])
-        return points._at(np.array([place]))[0].item() if isinstance(points, Grid) else points.points()[place]
+        shown = points._at(np.array([place]))[0].item() if isinstance(points, Grid) else points.points()[place]
+        return shown, run
 
 
-def _runs(
-    places: NDArray[np.int64], points: int, score: QuantileScore
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Runs of neighboring points with the same score: each value's own place, and the stretches between. Start,
-    width, score lost.
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Runs of neighboring points with the same score: each value's own place, and the stretches between. Where a run
+    starts, how wide it is, and how many of the rows lie below and above it.
     """
-    values, counts = np.unique(places, return_counts=True)
-    here = np.zeros(2 * len(values) + 1, dtype=np.int64)
-    here[1::2] = counts
-    starts = np.zeros(2 * len(values) + 1, dtype=np.int64)
-    starts[1::2], starts[2::2] = values, values + 1
-    widths = np.diff(np.concatenate([starts, [points]]))
-    up_to = np.cumsum(here)
-    return starts, widths, score.missed(up_to - here, len(places) - up_to, len(places))
+
+    starts: Ints = field(repr=False)
+    widths: Ints = field(repr=False)
+    below: Ints = field(repr=False)
+    above: Ints = field(repr=False)
+    rows: int = field(repr=False)
+
+    @classmethod
+    def of(cls, places: Ints, points: int) -> Self:
+        values, counts = np.unique(places, return_counts=True)
+        here = np.zeros(2 * len(values) + 1, dtype=np.int64)
+        here[1::2] = counts
+        starts = np.zeros(2 * len(values) + 1, dtype=np.int64)
+        starts[1::2], starts[2::2] = values, values + 1
+        widths = np.diff(np.concatenate([starts, [points]]))
+        up_to = np.cumsum(here)
+        return cls(starts, widths, up_to - here, len(places) - up_to, len(places))

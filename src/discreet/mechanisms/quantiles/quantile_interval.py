@@ -1,4 +1,4 @@
-"""A quantile with an interval in its own unit: two outer quantiles, so far out that they enclose the true one."""
+"""A quantile with an interval in its own unit: two outer quantiles, each checked to be on its side of the true one."""
 
 from __future__ import annotations
 
@@ -8,46 +8,62 @@ from fractions import Fraction
 from typing import Any, Self
 
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import Number, check_count, exactly, significant
+from discreet.exact import samplers
+from discreet.exact.rational import Number, check_count, check_positive, exactly, significant
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.guarantees.privacy_loss.compose import LossDistribution, compose
+from discreet.guarantees.privacy_loss.pairs import LaplacePair
 from discreet.guarantees.unit import Unit
-from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import plain_sensitivity, tidy
-from discreet.mechanisms.quantiles.quantile import Quantile
-from discreet.mechanisms.selection.exponential import Exponential
+from discreet.mechanisms.quantiles.quantile import Quantile, Runs
+from discreet.queries.ranks import places_of
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.queries.space import Grid, Integers, Interval
-from discreet.rows import column
 from discreet.rows.containers import Data
 
-COUNT, OUTER = Fraction(1, 20), Fraction(1, 5)
-"""The parts of ε for the number of rows and for each outer quantile; the rest is for the quantile itself."""
-_FINE = 10**6
+OUTER, CHECK = Fraction(2, 9), Fraction(1, 9)
+"""The parts of ε for each outer quantile and for each check; the rest is for the quantile itself."""
+_BETWEEN = 2
+"""An interpolated quantile of n rows lies between rows whose ranks are less than this far from q·n."""
+_USUAL = 7.03
+"""The sum of two Laplace variables is above this many scales with a probability of 1/500."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuantileInterval:
-    """Draws (lower, middle, upper): a quantile, and two that are enough ranks away to enclose the true one.
+    """Draws (lower, middle, upper): a quantile, and two that are chosen `away` ranks from it and then checked.
 
-    How many ranks that is follows from the outer rate; which share of the rows that is, from a noisy count.
+    A check asks by how many ranks an outer quantile is on its side of the true one, and answers with noise. If that is
+    not more than the noise may be, the end of the space takes its place. So the interval holds whatever the data are,
+    and need not be as wide as the worst error of a choice.
 
-    Promise: the composition of the count and the three choices. The outer quantiles are chosen after the count was
-    drawn, but their rates are fixed and hold for any quantile, whose score moves by at most one rank a row.
+    Promise: the composition of three choices and two checks. Moving a target by a fixed number of ranks changes no
+    score's sensitivity, and what a check asks, #{x < l} − q·n, moves as far as a score.
     Error: of the middle, in ranks. With `confidence` the true quantile lies in [lower, upper]. Source: [L3.MED-DUP].
     """
 
     space: Grid | Integers | Interval
     rate: Number
     outer_rate: Number
-    count_scale: Number
+    check_scale: Number
+    away: int
     quantile: Number = Fraction(1, 2)
     confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        check_positive(self.check_scale, "check_scale")
+        check_count(self.away, "away")
+        check_confidence(self.confidence)
+        self._middle, self._outer  # noqa: B018 (their own checks)
 
     @property
     def _middle(self) -> Quantile:
         return Quantile(space=self.space, rate=self.rate, quantile=self.quantile)
+
+    @property
+    def _outer(self) -> Quantile:
+        return Quantile(space=self.space, rate=self.outer_rate, quantile=self.quantile)
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
         """How many rows one unit can add, remove or replace."""
@@ -55,12 +71,14 @@ class QuantileInterval:
 
     def guarantee(self, sensitivity: SensitivityLike) -> LossDistribution:
         moved = plain_sensitivity(sensitivity, "Linf")
-        rows, unit = moved.exact, moved.unit
-        each = self._middle.sensitivity(unit or Unit(), int(rows))
-        outer = Exponential(rate=self.outer_rate).guarantee(Sensitivity(tidy(rows), "Linf", unit))
-        changed = rows if unit is None or unit.neighbors == "add_or_remove" else 2 * rows
-        counted = Laplace(scale=self.count_scale, step=1).guarantee(Sensitivity(tidy(changed), "L1", unit, grain=1))
-        return compose([counted, self._middle.guarantee(each), outer, outer])
+        unit = moved.unit
+        each = self._middle.sensitivity(unit or Unit(), int(moved.exact))
+        outer = self._outer.guarantee(each)
+        steps = each.exact / self._step
+        check = LossDistribution(
+            factors=((LaplacePair(int(steps), exactly(self.check_scale) / self._step), 1),), protects=each.unit
+        )
+        return compose([self._middle.guarantee(each), outer, outer, check, check])
 
     @classmethod
     def for_guarantee(
@@ -73,37 +91,40 @@ class QuantileInterval:
         rows_per_person: int = 1,
         confidence: float = 0.95,
     ) -> Self:
-        """The strongest choices that keep a pure guarantee."""
+        """The strongest choices and checks that keep a pure guarantee."""
         if not isinstance(guarantee, Pure):
             raise InvalidArgument(
                 "A quantile with its interval is calibrated for Pure. Use Pure(epsilon=…).",
                 code="guarantee-not-supported",
             )
         epsilon = exactly(guarantee.epsilon)
-        middle = Quantile.for_guarantee(
-            Pure(epsilon=epsilon * (1 - COUNT - 2 * OUTER)),
-            space=space,
-            quantile=quantile,
-            unit=unit,
-            rows_per_person=rows_per_person,
-        )
-        changed = rows_per_person if unit.neighbors == "add_or_remove" else 2 * rows_per_person
-        return cls(
-            space=space,
-            rate=middle.rate,
-            outer_rate=tidy(significant(epsilon * OUTER / (2 * rows_per_person), up=False)),
-            count_scale=tidy(significant(changed / (epsilon * COUNT), up=True)),
-            quantile=quantile,
-            confidence=confidence,
-        )
+        whole = Quantile(space=space, rate=1, quantile=quantile)
+        bound = whole.sensitivity(unit, rows_per_person).exact
+        return cls._with_rate(epsilon / (2 * bound), space, quantile, confidence)
 
     @classmethod
     def for_error(cls, ranks: Number, *, space: Grid | Integers | Interval, quantile: Number = Fraction(1, 2)) -> Self:
         """The weakest choice whose rank error stays within `ranks`, its interval in the usual proportion."""
         middle = Quantile.for_error(ranks, space=space, quantile=quantile)
-        rest = exactly(middle.rate) / (1 - COUNT - 2 * OUTER)
-        outer, scale = significant(rest * OUTER, up=True), significant(1 / (2 * rest * COUNT), up=True)
-        return cls(space=space, rate=middle.rate, outer_rate=tidy(outer), count_scale=tidy(scale), quantile=quantile)
+        made = cls._with_rate(exactly(middle.rate) / (1 - 2 * OUTER - 2 * CHECK), space, quantile, 0.95)
+        return cls(**{**vars(made), "rate": middle.rate})
+
+    @classmethod
+    def _with_rate(cls, rate: Fraction, space: Grid | Integers | Interval, quantile: Number, confidence: float) -> Self:
+        """What a choice of this rate costs, divided among the parts."""
+        outer = significant(rate * OUTER, up=False)
+        scale = significant(1 / (2 * rate * CHECK), up=True)
+        largest = max(1 / float(outer), float(scale))
+        away = _BETWEEN + _reach(float(scale), confidence) + _USUAL * largest
+        return cls(
+            space=space,
+            rate=tidy(significant(rate * (1 - 2 * OUTER - 2 * CHECK), up=False)),
+            outer_rate=tidy(outer),
+            check_scale=tidy(scale),
+            away=min(math.ceil(away), 2**40),
+            quantile=quantile,
+            confidence=confidence,
+        )
 
     def error(self, confidence: float) -> Accuracy:
         return self._middle.error(confidence)
@@ -112,25 +133,33 @@ class QuantileInterval:
         """Raise if the value cannot be read. Only its shape and type decide, never its content."""
         self._middle.check(value)
 
+    @property
+    def _step(self) -> Fraction:
+        """The public step of what a check asks."""
+        return self._middle._score.unit
+
     def _draw(self, value: Any) -> tuple[Any, Any, Any]:
-        sure = 1 - (1 - check_confidence(self.confidence)) / 3
-        counter = Laplace(scale=self.count_scale, step=1)
-        rows = column(value)
-        count = counter._draw(len(rows)) - float(counter.error(sure))
-        away = Quantile(space=self.space, rate=self.outer_rate).error(sure)
-        share = exactly(float(away)) / max(Fraction(1), Fraction(int(count)))
-        middle = self._middle._draw(rows)
-        below, above = exactly(self.quantile) - share, exactly(self.quantile) + share
-        # rounded outward to the decimals that a quantile may have
-        sides = Fraction(math.floor(below * _FINE), _FINE), Fraction(math.ceil(above * _FINE), _FINE)
-        least = Fraction(1, _FINE)
-        lower, upper = (
-            Quantile(space=self.space, rate=self.outer_rate, quantile=min(max(at, least), 1 - least))._draw(rows)
-            for at in sides
-        )
         points = self._middle._points
-        if below <= 0:
-            lower = points.low
-        if above >= 1:
-            upper = points.high
+        runs = Runs.of(places_of(points, value), len(points))
+        middle, _ = self._middle._choose(runs)
+        lower, low = self._outer._choose(runs, -self.away)
+        upper, high = self._outer._choose(runs, self.away)
+        part, whole = exactly(self.quantile).as_integer_ratio()
+        apart = (
+            part * runs.rows - whole * int(runs.below[low]),
+            whole * (runs.rows - int(runs.above[high])) - part * runs.rows,
+        )
+        lower = lower if self._is_apart(apart[0]) else points.low
+        upper = upper if self._is_apart(apart[1]) else points.high
         return min(lower, middle), middle, max(upper, middle)
+
+    def _is_apart(self, steps: int) -> bool:
+        """Whether an outer quantile is on its side of the true one, by more than noise can pretend."""
+        noise = int(samplers.discrete_laplace(exactly(self.check_scale) / self._step, 1)[0])
+        enough = _BETWEEN + _reach(float(exactly(self.check_scale)), self.confidence)
+        return steps + noise >= enough / self._step
+
+
+def _reach(scale: float, confidence: float) -> float:
+    """Each of two checks has noise above this with half of the failure probability: P[L ≥ x] ≤ e^(−x/scale)."""
+    return scale * math.log(2 / (1 - confidence)) * (1 + 1e-9)

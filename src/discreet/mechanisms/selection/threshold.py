@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.exact import samplers
@@ -33,6 +34,7 @@ from discreet.mechanisms.protocol import plain_sensitivity, tidy
 from discreet.queries.sensitivity import SensitivityLike
 from discreet.rows import key_of
 from discreet.rows.containers import Data
+from discreet.rows.key_columns import KeyColumns
 
 SMALLEST_DELTA = Fraction(1, 10**280)
 """A smaller δ, or its parts, would be no double that can be rounded up: no threshold is known to keep it."""
@@ -134,10 +136,13 @@ class KeySelection:
     def _shown(self, value: Mapping[Any, int]) -> dict[Any, int]:
         # a NULL key belongs to nobody; the output is sorted by key, so its order reveals nothing
         keys = [key for key, count in value.items() if key == key and isinstance(count, int | np.integer)]
-        noise = samplers.discrete_laplace(exactly(self.scale), len(keys))
-        noisy = ((key, int(value[key]) + int(k)) for key, k in zip(keys, noise, strict=True))
-        shown = [(key, count) for key, count in noisy if count >= self.threshold]
+        noisy = self._noisy(np.array([int(value[key]) for key in keys] + [None], dtype=object)[:-1])
+        shown = [(key, int(count)) for key, count in zip(keys, noisy, strict=True) if count >= self.threshold]
         return dict(sorted(shown, key=lambda item: order_of(item[0])))
+
+    def _noisy(self, people: NDArray[Any]) -> NDArray[Any]:
+        """The noisy count of each key."""
+        return np.asarray(people + samplers.discrete_laplace(exactly(self.scale), len(people)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,19 +177,15 @@ class SelectedGroups:
     def error(self, confidence: float) -> Any:
         return self.answers.error(confidence)
 
-    def _draw(self, value: tuple[Mapping[Any, int], Mapping[Any, Any]]) -> tuple[list[Any], list[Any]]:
-        people, parts = value
-        keys = list(self.selection._shown(people))  # from an engine, which writes equal keys identically
-        columns = list(zip(*(parts[key] for key in keys), strict=True)) or [()] * len(self.answers.mechanisms)
-        return keys, list(self.answers._draw([_whole(column) for column in columns]))
-
-
-def _whole(column: Any) -> Any:
-    """Integers as an array. Values to choose from stay as they are."""
-    if all(isinstance(one, int | np.integer) for one in column):
-        largest = max((abs(int(one)) for one in column), default=0)
-        return np.array(column, dtype=np.int64 if largest < 2**62 else object)
-    return column
+    def _draw(self, value: tuple[KeyColumns, NDArray[Any], Sequence[Any]]) -> tuple[KeyColumns, list[Any]]:
+        """From the keys of all groups, which are all different, how many people are in each, and for each question
+        what it asks of each group.
+        """
+        keys, people, parts = value
+        places = np.flatnonzero(self.selection._noisy(people) >= self.selection.threshold)
+        places = places[keys.take(places).order()]  # sorted by key, so the order reveals nothing
+        chosen = [part[places] if isinstance(part, np.ndarray) else [part[p] for p in places] for part in parts]
+        return keys.take(places), list(self.answers._draw(chosen))
 
 
 def order_of(key: Any) -> tuple[int, str, Any, str]:

@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from discreet.door import again, through
-from discreet.mechanisms.selection.threshold import order_of
 from discreet.releases import Release
+from discreet.rows.key_columns import KeyColumns, places_of
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.pricing.clipping import has_one_sign
@@ -137,17 +138,19 @@ def _read_measures(planner: Planner, plan: Plan, pairs: Pairs) -> Any:
     return at_all_levels(plan.question, plan.groups.keys(), found) if plan.question.levels else tuple(found)
 
 
-def _as_written(question: Question, noisy: Sequence[Any], keys: Sequence[tuple[Any, ...]]) -> tuple[Any, Any]:
+def _as_written(
+    question: Question, noisy: Sequence[Any], keys: Sequence[tuple[Any, ...]]
+) -> tuple[list[Any], KeyColumns]:
     """The numbers and keys of all groups, with the keys in the order in which they were written."""
+    known = KeyColumns.of(keys, [key.expr.type for key in question.keys])
     if question.key_order == tuple(range(len(question.keys))):
-        return noisy, keys
-    places = [{value: place for place, value in enumerate(key.domain or ())} for key in question.keys]
-    declared = all(key.domain is not None for key in question.keys)
-
-    def rank(row: int) -> Any:
-        written = tuple(keys[row][number] for number in question.key_order)
-        known = [places[number] for number in question.key_order]
-        return [place[part] for place, part in zip(known, written, strict=True)] if declared else order_of(written)
-
-    order = sorted(range(len(keys)), key=rank)
-    return [np.asarray(values)[order] for values in noisy], [keys[row] for row in order]
+        return list(noisy), known
+    if all(key.domain is not None for key in question.keys):
+        ranks = [
+            places_of(column, pa.array(key.domain, column.type))
+            for key, column in zip(question.keys, known.columns, strict=True)
+        ]
+        order = np.lexsort([ranks[number] for number in question.key_order[::-1]])
+    else:
+        order = known.written(question.key_order).order()
+    return [np.asarray(values)[order] for values in noisy], known.take(order)

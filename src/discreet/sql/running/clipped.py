@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from discreet.engines.dialect import ALL_ROWS, ROWS_OF_ONE
 from discreet.engines.engine import Engine
@@ -21,7 +22,7 @@ from discreet.sql.pricing.clipping import LARGEST, Clip, Clipping
 from discreet.sql.question import OPEN, Measure, Question
 from discreet.sql.running.compile import Named, Statement, added, condition_of, count_of, largest_of, shift_of
 from discreet.sql.running.groups import Groups
-from discreet.sql.running.measure import place_rows
+from discreet.sql.running.measure import keys_of, place_numbers
 
 KEPT, CUT, LOST = range(3)
 """The sorts of rows that `People.clipped` computes."""
@@ -317,11 +318,12 @@ def read_clipped(pairs: Pairs, question: Question, clipping: Clipping, clip: Cli
     """The sums of clipped people in each group, one array for each number of the basis, and then what measures the loss
     of each kind.
     """
-    rows = pairs.engine.rows(pairs.statements(question, clipping).clipped(clip))
-    width, number = len(question.keys), len(clipping.basis.measures)
-    kept, cut = (place_rows([row[1:] for row in rows if row[0] == sort], width, number, groups) for sort in (KEPT, CUT))
-    lost = next(row[1 + width :][: len(clipping.limits)] for row in rows if row[0] == LOST)
-    return *map(np.subtract, kept, cut), np.array([int(part) for part in lost], dtype=np.int64)
+    table = pairs.engine.table(pairs.statements(question, clipping).clipped(clip))
+    sorts, width = table.column(0), len(question.keys)
+    kept, cut, lost = (table.filter(pc.equal(sorts, sort)).remove_column(0) for sort in (KEPT, CUT, LOST))
+    sums = (place_numbers(keys_of(question, part), part.columns[width:], groups) for part in (kept, cut))
+    above = [int(column[0].as_py()) for column in lost.columns[width:][: len(clipping.limits)]]
+    return *map(np.subtract, *sums), np.array(above, dtype=np.int64)
 
 
 def _integers(column: Any) -> Any:

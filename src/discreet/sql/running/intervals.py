@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from discreet.rows.arrow import floats_of
+from discreet.rows.key_columns import KeyColumns
 from discreet.sql.expressions import Call, Const, Expr, Ref
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Aggregate, Measure, Question
@@ -43,8 +45,8 @@ class Columns:
         loss: Loss | None = None,
         shown: LeveledRows | None = None,
     ) -> None:
-        self.question, self.price, self.keys, self.loss = question, price, list(keys), loss
-        self.shown = shown
+        self.question, self.price, self.loss, self.shown = question, price, loss, shown
+        self.keys = KeyColumns.of(keys, [key.expr.type for key in question.keys])
         self.noisy: list[Floats] = [
             np.asarray(values, dtype=np.float64).reshape((-1, 3) if measure.kind == "quantile" else (-1,))
             for measure, values in zip(question.measures, noisy, strict=True)
@@ -92,7 +94,7 @@ class Columns:
                 return values, values
             case Ref(field=field) if field.type in ("integer", "number"):
                 place = [f.id for f in self.question.key_fields].index(field.id)
-                values = np.array([np.nan if key[place] is None else float(key[place]) for key in self.keys])
+                values = floats_of(self.keys.columns[place])
                 return values, values
             case Call(op=op, args=args) if op in _BANDS:
                 bands = [self._band(arg, each) for arg in args]

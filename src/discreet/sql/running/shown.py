@@ -18,6 +18,7 @@ from discreet.engines.duckdb.dialect import TYPES
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.engine import Engine
 from discreet.errors import InvalidArgument, NotAllowed
+from discreet.rows.key_columns import KeyColumns, arrow_type
 from discreet.sql.expressions import Call, Expr, Field, Ref, Window
 from discreet.sql.question import Question, summed_over
 from discreet.sql.running.intervals import Columns
@@ -60,10 +61,8 @@ def released_cells(columns: Columns, places: Any, values: Mapping[str, Any]) -> 
     """The columns of released numbers: the keys of the groups at these places, which keys their rows are the sum over
     if there are levels, and the values of the aggregates by the ids of their fields.
     """
-    question, keys = columns.question, [columns.keys[place] for place in places]
-    found = {
-        f.id: _keys(question, number, [key[number] for key in keys]) for number, f in enumerate(question.key_fields)
-    }
+    question, keys = columns.question, columns.keys.take(places)
+    found = {f.id: shown_key(column) for f, column in zip(question.key_fields, keys.columns, strict=True)}
     if columns.shown is not None:
         summed = zip(question.key_fields, columns.shown.summed, strict=True)
         found |= {summed_over(field).id: own[places] for field, own in summed}
@@ -88,7 +87,7 @@ def check_showable(question: Question, engine: Engine) -> None:
     expressions that cannot be computed from noisy numbers.
     """
     for number, key in enumerate(question.keys):
-        _keys(question, number, key.domain or ())
+        _check_keys(question, number, key.domain or ())
     if _only_shown(question):
         return
     own = engine if isinstance(engine, DuckDB) else DuckDB({})
@@ -189,14 +188,25 @@ def _unused(name: str, taken: set[str]) -> str:
     return name
 
 
-def _keys(question: Question, number: int, values: Sequence[Any]) -> Any:
-    """The values of a key in the type that the question gives it, whichever values are present."""
+def shown_key(column: Any) -> Any:
+    """A column of keys, with text in the type that most libraries read."""
     import pyarrow as pa
 
-    key, kinds = question.keys[number], {"integer": pa.int64(), "number": pa.float64(), "text": pa.string()}
-    kinds |= {"boolean": pa.bool_(), "date": pa.date32(), "timestamp": pa.timestamp("us")}
+    small = column.type == pa.large_string() and column.nbytes < _MOST_TEXT
+    return column.cast(pa.string()) if small else column
+
+
+_MOST_TEXT = 2**31
+
+
+def _check_keys(question: Question, number: int, values: Sequence[Any]) -> None:
+    """Refuse declared values that have not the type that the question gives their key."""
+    import pyarrow as pa
+
+    key = question.keys[number]
     with suppress(pa.ArrowException, OverflowError, TypeError, ValueError):
-        return pa.array(values, kinds[key.expr.type])
+        pa.array(values, arrow_type(key.expr.type))
+        return
     raise InvalidArgument(
         f"The declared values of {key.name} must have its type, {key.expr.type}.", code="column-choices-type"
     )

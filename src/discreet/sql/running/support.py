@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from discreet.rows.key_columns import KeyColumns
 from discreet.sql.running.groups import Groups
 
 
@@ -136,14 +137,10 @@ class _Turns:
                     asking.append(before)
 
 
-def count_supported(rows: pa.Table, most: int, width: int, groups: Groups) -> NDArray[np.int64]:
-    """The number of different values of each group, if everybody supports at most so many in all groups together. The
-    first columns of the rows, so many, are the keys of the group.
+def count_supported(rows: pa.Table, most: int, keys: KeyColumns, groups: Groups) -> NDArray[np.int64]:
+    """The number of different values of each group, if everybody supports at most so many in all groups together.
+    `keys` are those of the rows.
     """
-    support, counts = Support.of(rows), np.zeros(groups.count, dtype=np.int64)
-    firsts = support.firsts[support.taken(most)]
-    keys = [rows.column(place).take(pa.array(firsts)).to_pylist() for place in range(width)]
-    for key in zip(*keys, strict=True) if width else [()] * len(firsts):
-        if groups.has(key):
-            counts[groups.place(key)] += 1
-    return counts
+    support = Support.of(rows)
+    places = groups.places(keys.take(support.firsts[support.taken(most)]))
+    return np.bincount(places[places >= 0], minlength=groups.count).astype(np.int64)
