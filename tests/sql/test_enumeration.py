@@ -71,14 +71,14 @@ def opened(people, **bounds):
 def _light(monkeypatch):
     """The engine is asked once for each text: one table always has the same measures here."""
     monkeypatch.setattr(answering, "Answer", _Plain)
-    original, known = DuckDB.rows, {}
+    original, known = DuckDB.table, {}
 
-    def rows(engine, text):
+    def table(engine, text):
         if (engine, text) not in known:  # the key holds the engine, so that no other can have its identity
             known[engine, text] = original(engine, text)
         return known[engine, text]
 
-    monkeypatch.setattr(DuckDB, "rows", rows)
+    monkeypatch.setattr(DuckDB, "table", table)
     monkeypatch.setattr("discreet.sql.running.measure.random_integer", lambda bits: 7)
 
 

@@ -296,22 +296,22 @@ class DuckDB:
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """The result of a statement that was printed for this engine."""
-        return self._run(statement, lambda result: result.fetchall())  # type: ignore[no-any-return]
+        return self._run(statement, lambda text: self._connection.execute(text).fetchall())  # type: ignore[no-any-return]
 
     def table(self, statement: str, *, seconds: float | None = None) -> Any:
         """The same as an Arrow table. It is given up after so many seconds, if a number is given."""
 
-        def within() -> Any:
+        def within(text: str) -> Any:
             timer = None if seconds is None else threading.Timer(seconds, self._connection.interrupt)
             if timer is not None:
                 timer.start()
             try:
-                return self._connection.sql(statement).to_arrow_table()
+                return self._connection.sql(text).to_arrow_table()
             finally:
                 if timer is not None:
                     timer.cancel()
 
-        return self._held(within)
+        return self._run(statement, within)
 
     def hold(self, statement: str) -> str | None:
         """Compute a statement once, for later statements that read its result by the returned name."""
@@ -323,8 +323,8 @@ class DuckDB:
         """Drop a result that is held."""
         self.rows(f"DROP TABLE {name}")
 
-    def _run(self, statement: str, fetch: Callable[[Any], Any]) -> Any:
-        return self._held(lambda: fetch(self._connection.execute(statement)))
+    def _run(self, statement: str, fetch: Callable[[str], Any]) -> Any:
+        return self._held(lambda: fetch(statement))
 
     def _held(self, work: Callable[[], Any]) -> Any:
         """Use the connection, one thread at a time. Its error messages are not passed on."""
