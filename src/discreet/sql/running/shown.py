@@ -18,7 +18,7 @@ from discreet.engines.duckdb.dialect import TYPES
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.engine import Engine
 from discreet.errors import InvalidArgument, NotAllowed
-from discreet.rows.key_columns import KeyColumns, arrow_type
+from discreet.rows.key_columns import arrow_type
 from discreet.sql.expressions import Call, Expr, Field, Ref, Window
 from discreet.sql.question import Question, summed_over
 from discreet.sql.running.intervals import Columns
