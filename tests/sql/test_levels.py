@@ -147,7 +147,7 @@ def test_mutant_every_level_gets_all_of_epsilon(monkeypatch):
 def test_mutant_a_coarse_level_is_priced_like_one_group(monkeypatch):
     """A person in several groups of the finest level is in one group of a coarser one with all rows."""
     plain = Clipping.sensitivity
-    lower = lambda own, clip, level=0: plain(own, replace(clip, limit=clip.limit // 3) if level else clip, level)  # noqa: E731
+    lower = lambda own, clip, level=None: plain(own, replace(clip, limit=clip.limit // 3) if level else clip, level)  # noqa: E731
     monkeypatch.setattr(clipping.Clipping, "sensitivity", lower)
     with pytest.raises(AssertionError):
         test_one_person_moves_each_level_by_no_more_than_is_priced(False, "add_or_remove")
@@ -171,6 +171,31 @@ def test_what_is_shown_is_free_and_other_levels_are_not(tmp_path):
     after = database.ledger.remaining
     database.sql("SELECT b, a, COUNT(*) AS n, SUM(x) AS s FROM t GROUP BY ROLLUP (b, a)", epsilon=1)
     assert database.ledger.remaining != after
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_the_order_of_levels_is_not_part_of_the_question(declared, tmp_path):
+    """The stored numbers have one order: with another, they would be shown for the wrong groups."""
+    pq.write_table(table(rows(3)), tmp_path / "t.parquet")
+    facts = {"columns": DECLARED, **BOUNDS} if declared else {"columns": {k: DECLARED[k] for k in "ab"}}
+    database = connected({"t": (str(tmp_path / "t.parquet"), {"rows_per_person": None, **facts})})
+    text = "SELECT a, b, COUNT(*) AS n FROM t GROUP BY GROUPING SETS "
+    sets = ["((a), (b))", "((b), (a))", "((), (b), (a, b), (a))", "((b, a), (a), (), (b))"]
+    first, second, third, fourth = ([*database.sql(text + each, epsilon=1)] for each in sets)
+    assert first == second
+    assert third == fourth
+    assert str(database.ledger.remaining) == "ε = 998"
+
+
+def test_what_measures_the_loss_has_the_least_noise():
+    """Also if the level that gets most of ε is not asked for."""
+    plan = opened(rows(3, 100), declared=False).plan(CUBE.replace("CUBE (a, b)", "GROUPING SETS ((a), (b))"), epsilon=1)
+    clipping, clip = plan.clipping, plan.clip
+    noises = [clipping.noise(clip, level).noise.scale for level in range(4)]
+    assert clipping.noise(clip).noise.scale == min(noises)
+    moved = [clipping.sensitivity(clip, level).amount for level in range(4)]
+    assert sum(moved) == 4 * clip.limit + clip.above
+    assert plan.price.mechanism.guarantee([clipping.sensitivity(clip, n) for n in range(4)]).largest_loss <= 1
 
 
 @pytest.mark.parametrize("aggregate", ["COUNT(DISTINCT pid)", "COUNT(DISTINCT b)", "MEDIAN(x)"])

@@ -28,7 +28,9 @@ _DECLARED = ("name", "public", "person", "through", "rows_per_person", "groups_p
 
 
 def canonical(question: Question) -> Question:
-    """The question with its keys and measures in canonical order. `key_order` says how the keys were written."""
+    """The question with its keys, measures and levels in canonical order. `key_order` says how the keys were written.
+    The finest levels are first.
+    """
     keys = _canonical_order([key.expr for key in question.keys])
     measures = _canonical_order(question.measures)
     place = {old: new for new, old in enumerate(measures)}
@@ -36,6 +38,7 @@ def canonical(question: Question) -> Question:
     def moved(aggregate: Aggregate) -> Aggregate:
         return replace(aggregate, parts=tuple(place[part] for part in aggregate.parts))
 
+    levels = (tuple(sorted(keys.index(key) for key in level)) for level in question.levels)
     return replace(
         question,
         keys=tuple(question.keys[old] for old in keys),
@@ -44,7 +47,7 @@ def canonical(question: Question) -> Question:
         measures=tuple(question.measures[old] for old in measures),
         aggregates=tuple(map(moved, question.aggregates)),
         reordered=keys != sorted(keys) or measures != sorted(measures),
-        levels=tuple(tuple(sorted(keys.index(key) for key in level)) for level in question.levels),
+        levels=tuple(sorted(levels, key=lambda level: (-len(level), level))),
     )
 
 
@@ -109,7 +112,7 @@ def identities_apart(question: Question, schema: Schema) -> tuple[str, tuple[str
 def _keys(question: Question) -> list[Any]:
     known: list[Any] = [(key.expr, key.domain) for key in question.keys]
     known += [] if question.shown is None else [question.shown]
-    return [*known, ("levels", sorted(question.levels))] if question.levels else known
+    return [*known, ("levels", question.levels)] if question.levels else known
 
 
 class _Written:

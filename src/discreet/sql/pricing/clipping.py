@@ -345,8 +345,14 @@ class Clipping:
         clip = self.clip(tuple(limits[-1] for limits in self.limits))
         return replace(clip, norm="L2") if self.may_be_gaussian else clip
 
-    def noise(self, clip: Clip, level: int = 0) -> JointNoise:
-        """The noise of a clipped answer at one level."""
+    @property
+    def level_of_loss(self) -> int:
+        """The level with which what measures the loss is measured: the one with the least noise."""
+        return 0 if self.levels is None else self.levels.most_exact
+
+    def noise(self, clip: Clip, level: int | None = None) -> JointNoise:
+        """The noise of a clipped answer at one level, or of what measures the loss."""
+        level = self.level_of_loss if level is None else level
         bound = self.sensitivity(clip, level)
         if clip.norm == "L2":
             goal = Approx(epsilon=self.left, delta=self.delta)
@@ -354,9 +360,9 @@ class Clipping:
         share = 1 if self.levels is None else self.levels.shares[level]
         return JointNoise(noise=Laplace(scale=tidy(significant(bound.exact / (self.left * share), up=True)), step=1))
 
-    def sensitivity(self, clip: Clip, level: int = 0) -> Sensitivity:
+    def sensitivity(self, clip: Clip, level: int | None = None) -> Sensitivity:
         """How much one unit changes a clipped answer, in steps: the limit, and what a person above it adds to numbers
-        that are measured with the first level.
+        that are measured with one of the levels.
 
         Promise: the norm of a person's steps is at most the limit, after scaling and rounding towards 0, and what the
         person adds besides sums to at most `above`. A replaced person takes off one such vector and adds another. If no
@@ -364,10 +370,10 @@ class Clipping:
         of the groups, in L1.
         """
         moved = 1 if self.unit.neighbors == "add_or_remove" else 2
-        numbers = self.cells
+        level, numbers = self.level_of_loss if level is None else level, self.cells
         if self.levels is not None:
             numbers = self.levels.sizes.sizes[level] * len(self.basis.measures)
-        if level:
+        if level != self.level_of_loss:
             return Sensitivity(moved * clip.limit, "L1", self.unit, numbers, grain=1)
         numbers += len(self.limits)
         if clip.norm == "L1":

@@ -41,6 +41,11 @@ class LevelShares:
         return float(noise / (1 / np.array(self.sizes.sizes[asked], dtype=np.float64)).sum())
 
     @cached_property
+    def most_exact(self) -> int:
+        """The level with the largest part of ε."""
+        return max(range(len(self.shares)), key=self.shares.__getitem__)
+
+    @cached_property
     def variances(self) -> NDArray[np.float64]:
         """The variance of a number of each level, in units of the noise that all of ε would buy."""
         return self.sizes.variances(np.array([float(share) ** 2 for share in self.shares]))

@@ -67,8 +67,9 @@ def _at_levels(plan: Plan, release: Release, cells: Sequence[tuple[Any, ...]]) -
         many = len(shown.levels.keys)
         numbers = [noisy[first : first + many] for first in range(0, len(noisy), many)]
     else:
-        *first, above = noisy[0]
-        numbers = list(zip(first, *noisy[1:], strict=True))
+        by_level, last = list(noisy), plan.clipping.level_of_loss
+        by_level[last], above = noisy[last][:-1], noisy[last][-1]
+        numbers = list(zip(*by_level, strict=True))
         parts, units = plan.clipping.basis.made_of, plan.clip.units
         made = [[(place, float(factor * units[place])) for place, factor in parts[n]] for n in range(len(made))]
     for n, number in enumerate(numbers):
@@ -128,7 +129,7 @@ def _read_measures(planner: Planner, plan: Plan, pairs: Pairs) -> Any:
         assert plan.groups is not None  # of clipped people, the groups are chosen before
         sums = read_clipped(pairs, plan.question, plan.clipping, plan.clip, plan.groups)
         if plan.question.levels:
-            return clipped_at_all_levels(plan.question, plan.groups.keys(), sums)
+            return clipped_at_all_levels(plan.question, plan.groups.keys(), sums, plan.clipping.level_of_loss)
         others = [measure for measure in plan.question.measures if not measure.is_added]
         rest = replace(plan.question, measures=tuple(others), aggregates=())
         return sums, *(read_measures(rest, planner.engine, plan.enforced, plan.groups) if others else ())

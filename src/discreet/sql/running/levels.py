@@ -41,13 +41,14 @@ def at_all_levels(question: Question, cells: Sequence[tuple[Any, ...]], measures
 
 
 def clipped_at_all_levels(
-    question: Question, cells: Sequence[tuple[Any, ...]], clipped: Sequence[Any]
+    question: Question, cells: Sequence[tuple[Any, ...]], clipped: Sequence[Any], level_of_loss: int
 ) -> tuple[tuple[Any, ...], ...]:
-    """The exact sums of clipped people, level by level. What measures the loss comes last in the first one."""
+    """The exact sums of clipped people, level by level. What measures the loss comes last in one of them."""
     levels, _ = levels_of(question, cells)
     *sums, lost = clipped
     found = [tuple(levels.sums(values, n) for values in sums) for n in range(len(levels.keys))]
-    return (*found[0], lost), *found[1:]
+    found[level_of_loss] = (*found[level_of_loss], lost)
+    return tuple(found)
 
 
 @dataclass(frozen=True)
