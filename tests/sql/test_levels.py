@@ -222,6 +222,27 @@ def test_undeclared_keys_are_chosen_first():
     check_adds_up(answer)
 
 
+@pytest.mark.parametrize(
+    "group",
+    [
+        "ROLLUP (a, b) HAVING GROUPING(a) = 1",
+        "ROLLUP (a, b) ORDER BY n LIMIT 2",
+        "a, b ORDER BY n LIMIT 2",
+        "CUBE (a, b) QUALIFY RANK() OVER (PARTITION BY GROUPING(a, b) ORDER BY COUNT(*)) = 1",
+    ],
+)
+def test_an_answer_without_groups_is_empty(group):
+    """Nobody can tell a table without rows from one with few."""
+    database = connected({"t": (table([]), {"rows_per_person": None})}, delta_per_question=1e-6)
+    more = "" if group.startswith("a") else ", GROUPING(b) AS g, COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY b) AS part"
+    answer = database.sql(f"SELECT a, b, COUNT(*) AS n, SUM(x) AS s{more} FROM t GROUP BY {group}", epsilon=1)
+    assert answer.table.num_rows == 0
+    assert "n_error" in answer.table.column_names
+    if more:
+        assert answer.cube(["a", "b"]).num_rows == 0
+    answer._repr_html_()
+
+
 def hierarchies(**more: Any) -> Any:
     groups = [["p", 1], ["p", 2], ["q", 3]]
     geography = {"levels": ["a", "b"], "groups": groups, **more}
@@ -259,6 +280,34 @@ def test_totals_of_the_policy_are_kept_and_said():
     assert any("Given the totals" in note for note in answer.notes)
     filtered = database.cube("t", ["geography"], where="x > 0", epsilon=1)
     assert not any("Given the totals" in note for note in filtered.notes)
+
+
+def test_large_sums_are_added_exactly():
+    """A sum of many steps needs more than 64 bits."""
+    value, number = 3e9 + 0.25, 6000
+    data = table([(person, "pq"[person % 2], 1 + person % 3, value) for person in range(number)])
+    facts = {"columns": {k: DECLARED[k] for k in "ab"}, "rows_per_person": None}
+    for positive in (False, True):
+        answer = connected({"t": (data, facts)}).cube("t", ["a", "b"], total="x", epsilon=9, positive=positive)
+        total, name = next(row for row in answer if row["a"] is None and row["b"] is None), answer.table.column_names[2]
+        assert abs(total[name] / (value * number) - 1) < 0.05
+        assert total[name] == pytest.approx(sum(row[name] for row in answer if row["a"] and row["b"]))
+
+
+def test_errors_hold_if_totals_are_kept_and_no_number_is_below_zero():
+    """All rows are in one of 40 groups: those without rows get some, which are taken from it."""
+    groups = [["p", place] for place in range(40)]
+    geography = {"levels": ["a", "b"], "groups": groups, "totals": [["p", 2000]]}
+    data = table([(person, "p", 0, 1.0) for person in range(2000)])
+    database = connected({"t": (data, {"rows_per_person": 1, "hierarchies": {"geography": geography}})})
+    missed = 0
+    for seed in range(10):
+        with testing.frozen(seed):
+            answer = database.cube("t", ["geography"], epsilon=0.1 + seed / 10**6, positive=True)
+        row = next(row for row in answer if row["b"] == 0)
+        missed += abs(row["n"] - 2000) > row["n_error"]
+        assert sum(one["n"] for one in answer if one["b"] is not None) == 2000
+    assert missed <= 3  # of 10, with a chance of at most 1/20 each
 
 
 @pytest.mark.parametrize(

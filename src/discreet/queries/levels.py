@@ -25,6 +25,8 @@ Names = tuple[int, ...]
 LEAST = 1e-3
 """The smallest share of a level, next to the largest."""
 _STEPS, _EXACT = 500, 1e-13
+_KNOWN = 1e4
+"""How much more precise than a noisy number a known one is taken to be. It is kept exactly in the end."""
 
 
 def with_meets(levels: Sequence[Names]) -> tuple[Names, ...]:
@@ -215,6 +217,17 @@ class Levels:
         gaps = [(np.asarray(one) - self.sums(base, n)).astype(np.float64) for n, one in enumerate(noisy)]
         return base, self.smoothed(gaps, weights)
 
+    def fitted(self, base: Any, rest: Floats, known: tuple[int, Sequence[int]], weights: Sequence[float]) -> Floats:
+        """The fractions of estimates that are made to fit a level with known sums: what is missing is divided by
+        variance, which makes no estimate worse.
+        """
+        level, totals = known
+        missing = np.array([int(total) for total in totals]) - self.sums(base, level)
+        gaps = [np.zeros(size) for size in self.sizes]
+        gaps[level] = missing.astype(np.float64) - _added(rest, self.places[level], self.sizes[level])
+        exact = [_KNOWN * max(weights) if n == level else weight for n, weight in enumerate(weights)]
+        return rest + self.smoothed(gaps, exact)
+
     # --- how wrong the estimates are ------------------------------------------------------------------------
 
     def is_chain(self) -> bool:
@@ -290,8 +303,10 @@ class Levels:
             return np.asarray(base)
         above, names = np.zeros(self.cells, dtype=np.int64), set[int]()
         if known is None:
-            whole = np.sum(base)
-            moved = np.array([max(round(float(np.sum(rest))), -int(whole)) if positive else round(float(np.sum(rest)))])
+            moved = whole_numbers(np.round(np.sum(rest, keepdims=True)))
+            least = -np.asarray(base).astype(object).sum() if positive else moved[0]
+            if moved[0] < least:
+                moved = np.array([least], dtype=object)
         else:
             above, names = self.places[known[0]], set(self.keys[known[0]])
             moved = np.array([int(total) for total in known[1]]) - self.sums(base, known[0])
@@ -314,6 +329,13 @@ def _added(values: Floats, places: Integers, size: int) -> Floats:
     return total
 
 
+def whole_numbers(values: Floats) -> Any:
+    """Whole numbers as integers of 64 bits, or of any size where a sum of some might not fit."""
+    if float(np.abs(values).sum()) < 2.0**62:
+        return values.astype(np.int64)
+    return np.array([int(value) for value in values.tolist()], dtype=object)
+
+
 def _divided(parts: Floats, parents: Integers, totals: Any, low: Any | None) -> Any:
     """Whole numbers near `parts` that add up to the total of each parent: all are moved alike, rounded down, and then
     those that lose most are rounded up. None is below its `low`.
@@ -333,12 +355,12 @@ def _divided(parts: Floats, parents: Integers, totals: Any, low: Any | None) -> 
     found = np.floor(near)
     if low is not None:
         found = np.maximum(found, np.asarray(low, np.float64))
-    lost, found = near - found, found.astype(np.int64)
-    sums = np.zeros(number, dtype=np.int64)
-    np.add.at(sums, parents, found)
-    missing = np.asarray(totals - sums, dtype=np.int64)
+    lost, found = near - found, whole_numbers(found)
+    kind = object if object in (found.dtype, np.asarray(totals).dtype) else np.int64
+    found, missing = np.array(found, dtype=kind), np.array(totals, dtype=kind)
+    np.subtract.at(missing, parents, found)
     order = np.lexsort((-lost, parents))
     rank = np.arange(len(order)) - np.repeat(np.cumsum(many) - many, many)
-    turns, more = np.divmod(missing, np.maximum(many, 1))
-    found[order] += turns[parents[order]] + (rank < more[parents[order]])
+    turns, more = missing // np.maximum(many, 1), missing % np.maximum(many, 1)
+    found[order] += turns[parents[order]] + (rank < more[parents[order]]).astype(np.int64)
     return found

@@ -89,7 +89,8 @@ def _at_levels(plan: Plan, release: Release, cells: Sequence[tuple[Any, ...]]) -
 def _empty(plan: Plan, release: Release) -> Answer:
     """The answer if no group has enough people."""
     noisy = [np.zeros((0, 3) if measure.kind == "quantile" else 0) for measure in plan.question.measures]
-    columns = Columns(plan.question, plan.price, noisy, [])
+    shown = LeveledRows(plan.question, [], []) if plan.question.levels else None
+    columns = Columns(plan.question, plan.price, noisy, [], shown=shown)
     return Answer(plan.question, columns, release, notes=notes_on(plan), cost=plan.cost)
 
 

@@ -66,7 +66,7 @@ class Columns:
     def band(self, expr: Expr, confidence: float) -> Band | None:
         """The interval that contains the true value with this confidence, for each group. None if there is none."""
         parts = self.parts_of(expr)
-        each = 1 - (1 - confidence) / max(1, len(parts)) / (len(self.keys) if self.is_chosen_by(expr) else 1)
+        each = 1 - (1 - confidence) / max(1, len(parts)) / (max(1, len(self.keys)) if self.is_chosen_by(expr) else 1)
         with np.errstate(all="ignore"):  # an end that is NaN is no error, and is reported as missing
             return self._band(expr, each)
 
@@ -129,12 +129,14 @@ class Columns:
     def _offsets(self, part: int, confidence: float) -> tuple[Any, Any] | None:
         """How far below and how far above its noisy number the truth of a measure may be."""
         measure = self.question.measures[part]
+        if self.shown is not None and not len(self.keys):
+            return np.zeros(0), np.zeros(0)
         if self.shown is not None:
-            known, off = self.shown.unknown(part), self.shown.off(part)
+            unknown, off = self.shown.unknown(part), self.shown.off(part)
             noise = (
                 (self.shown.error(part, confidence),) * 2 if self.loss is None else self.loss.interval(part, confidence)
             )
-            return known * noise[0] + off, known * noise[1] + off
+            return unknown * (noise[0] + off), unknown * (noise[1] + off)
         if self.loss is None or not measure.is_added:
             amount = self.price.parts[part].error(confidence).amount
             return None if amount is None else (amount, amount)
@@ -148,7 +150,7 @@ class Columns:
         """
         noisy, size = self.noisy[part], (draws, len(self.keys))
         if self.shown is not None:
-            return self._redrawn_at_levels(part, draws, uniform)
+            return self._redrawn_at_levels(part, draws, uniform) if len(self.keys) else np.zeros(size)
         if self.question.measures[part].kind == "quantile":
             band = self._drawn_band(part, 0)
             if band is None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.mechanisms.noise.laplace import Laplace
-from discreet.queries.levels import Levels
+from discreet.queries.levels import Levels, whole_numbers
 from discreet.sql.expressions import Ref
 from discreet.sql.plan import Plan
 from discreet.sql.pricing.levels import LeveledNoise, measured_levels, reach
@@ -116,11 +116,10 @@ class LeveledRows:
             exact = sum(
                 factor * (self.numbers[n].base.astype(np.float64) + self.numbers[n].rest) for n, factor in parts
             )
-            base = np.floor(exact).astype(np.int64)
-            rest = exact - base
+            base, rest = whole_numbers(np.floor(exact)), exact - np.floor(exact)
+        if known is not None:
+            rest = self.levels.fitted(base, rest, known, self._weights(self.numbers[parts[0][0]].noises))
         whole = self.levels.whole(base, rest, known, positive=positive)
-        if known is not None:  # they move the estimates towards the truth
-            rest = np.asarray(whole - base, np.float64)
         self.measures.append(Rounded(base, rest, whole, None if known is None else known[0]))
         return self.rows(whole)
 
