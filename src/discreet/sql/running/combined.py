@@ -117,7 +117,6 @@ class CombinedAnswer(Answer):
         self.combination, self.parts = combination, tuple(parts)
         self.cost = _sum([part.cost for part in parts])
         self.release = _release(parts, self.cost, ledger)
-        self.notes = (*dict.fromkeys(note for part in parts for note in part.notes), *self._own_notes())
         self._public = {
             table.name.lower(): engine.table(
                 f"SELECT {', '.join(map(engine.dialect.quote, _typed(table)))} FROM {engine.relations[table.name]}"
@@ -126,6 +125,7 @@ class CombinedAnswer(Answer):
         }
         tables = {name_of(number): part.table.select(part.names) for number, part in enumerate(parts)}
         self._result = _run(combination, tables | self._public)
+        self.notes = (*dict.fromkeys(note for part in parts for note in part.notes), *self._own_notes())
         self.table = self.with_errors(CONFIDENCE)
 
     @property
@@ -190,8 +190,10 @@ class CombinedAnswer(Answer):
         cells = draws[where >= 0] * len(rows) + where[where >= 0]
         if len(np.unique(cells)) < len(cells):
             return {}  # rows that are left out share their keys with those that are shown
-        halves = {}
+        halves, extreme = {}, self._extreme()
         for name in self.noisy:
+            if name in extreme:
+                continue
             if str(self._result.column(name).type) not in ("int64", "double"):
                 continue
             values = np.full((DRAWS + 1, len(rows)), np.nan)
@@ -201,6 +203,29 @@ class CombinedAnswer(Answer):
             with np.errstate(invalid="ignore"):
                 halves[name] = np.maximum(high - values[0], values[0] - low)[:shown]
         return halves
+
+    def _extreme(self) -> set[str]:
+        """The columns that use the largest or smallest of noisy numbers, which noise moves to one side."""
+        known, statement = self._known(), self.combination.statement
+
+        def is_extreme(item: Any) -> bool:
+            return any(not _is_fixed(one.this, known) for one in item.find_all(*_EXTREMES))
+
+        aliases = list(statement.find_all(exp.Alias))
+        named = {alias.alias.lower() for alias in aliases if is_extreme(alias.this)}
+        for _ in aliases:  # what is computed from such a column is such a column
+            read = {alias.alias.lower() for alias in aliases if named & {c.name.lower() for c in _columns(alias.this)}}
+            if read <= named:
+                break
+            named |= read
+        found = set()
+        for select in self.combination.branches():
+            if any(isinstance(item, exp.Star) for item in select.expressions):
+                return set(self.noisy) if named else set()
+            for name, item in zip(self.names, select.expressions, strict=False):
+                if is_extreme(item) or named & {column.name.lower() for column in _columns(item)}:
+                    found.add(name)
+        return found
 
     def _fixed(self) -> list[bool]:
         """Which columns of the result hold keys or constants, and so no noise."""
@@ -250,6 +275,10 @@ class CombinedAnswer(Answer):
         notes = [f"{many} questions were answered, each with an equal part of ε."] if many > 1 else []
         if any(asked.needs for asked in self.combination.questions):
             notes = [_asked_first(self.parts)]
+        if extreme := [name for name in self.names if name in self._extreme()]:
+            notes.append(
+                f"No ± for {', '.join(extreme)}: noise moves the largest and smallest of many numbers to one side."
+            )
         return [*notes, "What is computed from the answers is free; its ± is simulated from the law of the noise."]
 
 
@@ -361,6 +390,13 @@ def _is_fixed(item: Any, known: Mapping[str, bool]) -> bool:
     if item.find(exp.AggFunc, exp.Window, exp.Query, exp.Star) is not None:
         return False
     return all(known.get(column.name.lower(), False) for column in item.find_all(exp.Column))
+
+
+_EXTREMES = (exp.Max, exp.Min, exp.ArgMax, exp.ArgMin, exp.FirstValue, exp.LastValue)
+
+
+def _columns(item: Any) -> Any:
+    return item.find_all(exp.Column)
 
 
 def _identities(table: Any, keys: Sequence[str]) -> list[tuple[Any, ...]]:

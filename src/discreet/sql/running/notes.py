@@ -16,7 +16,7 @@ from discreet.sql.question import Measure, Question
 from discreet.sql.reading.aggregates import EXTREMES
 from discreet.sql.reading.public_values import is_strict
 from discreet.sql.running.loss import Loss
-from discreet.sql.running.redrawn import has_rank
+from discreet.sql.running.redrawn import has_extreme, has_rank
 
 
 def goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any]]:
@@ -110,6 +110,11 @@ def _notes_on_shown(question: Question, some_groups: bool) -> list[str]:
     ranked = [output.name for output in noisy if has_rank(output.expr)]
     if ranked:
         notes.append(f"No ± for {', '.join(ranked)}: noise moves a rank by jumps.")
+    extreme = [output.name for output in noisy if has_extreme(output.expr)]
+    if extreme:
+        notes.append(
+            f"No ± for {', '.join(extreme)}: noise moves the largest and smallest of many numbers to one side."
+        )
     if question.distinct:
         notes.append("No ±: DISTINCT shows equal rows once, and noise decides which are equal.")
     if question.chosen_by:

@@ -25,10 +25,19 @@ _MOST_PARTS = 4096
 RANKS = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile")
 """Noise moves a rank by jumps, which no interval describes well."""
 
+EXTREMES = ("max", "min", "first_value", "last_value")
+
 
 def has_rank(expr: Expr) -> bool:
     """Whether a column depends on the places of rows in an order."""
     return any(isinstance(part, Window) and part.function in RANKS for part in walk(expr))
+
+
+def has_extreme(expr: Expr) -> bool:
+    """Whether a column uses the largest or smallest of noisy numbers: noise moves it to one side, by more than noise
+    that is drawn again shows.
+    """
+    return any(isinstance(part, Window) and part.function in EXTREMES for part in walk(expr))
 
 
 def redrawn_bands(question: Question, columns: Columns, exprs: Sequence[Expr], confidence: float) -> list[Band | None]:
@@ -38,7 +47,7 @@ def redrawn_bands(question: Question, columns: Columns, exprs: Sequence[Expr], c
     kept = having_rows(question, columns)
     many = len(kept)
     draws = min(MOST_DRAWS, MOST_CELLS // max(many, 1))
-    wanted = [expr for expr in exprs if expr.type in ("integer", "number") and not has_rank(expr)]
+    wanted = [e for e in exprs if e.type in ("integer", "number") and not has_rank(e) and not has_extreme(e)]
     drawn = _cells(question, columns, kept, draws) if wanted and many and draws >= LEAST_DRAWS else None
     if drawn is None or question.distinct:
         return [None] * len(exprs)
