@@ -77,7 +77,25 @@ class Answer(Released):
             table[output.name] = _unsigned_zeros(values[output.name])
             if output in bands:
                 table[f"{output.name}_error"] = self._error(bands[output], values[output.name], places)
+                if self._is_lopsided(output):
+                    table |= self._ends(output.name, bands[output], places)
         return pa.table(table)
+
+    def _is_lopsided(self, output: Output) -> bool:
+        """Whether the interval of a column may be much longer on one side: that of a quantile, where values are rare.
+        Then both its ends are shown.
+        """
+        names = {one.name.lower() for one in self.question.outputs}
+        kinds = {one.field: one.kind for one in self.question.aggregates}
+        quantile = any(kinds.get(field) == "quantile" for field in output.expr.fields())
+        return quantile and not names & {f"{output.name.lower()}_low", f"{output.name.lower()}_high"}
+
+    def _ends(self, name: str, band: Band | None, places: Any) -> dict[str, Any]:
+        import pyarrow as pa
+
+        ends = [np.full(len(places), np.nan)] * 2 if band is None else [end[places] + 0.0 for end in band]
+        columns = zip((f"{name}_low", f"{name}_high"), ends, strict=True)
+        return {column: pa.array(end, pa.float64(), mask=~np.isfinite(end)) for column, end in columns}
 
     def _bands(self, exprs: list[Expr], confidence: float) -> list[Band | None]:
         """The interval of each column: by arithmetic on intervals, or else simulated."""
@@ -125,9 +143,18 @@ class Answer(Released):
     def shown(self, row: Mapping[str, Any]) -> dict[str, str]:
         """A row of the table in readable form: each noisy value with its error."""
         noisy = self.noisy
-        return {
-            name: _cell(row[name], row[f"{name}_error"]) if name in noisy else _key(row[name]) for name in self.names
-        }
+        cells = {}
+        for name in self.names:
+            ends = (
+                (row.get(f"{name}_low"), row.get(f"{name}_high")) if f"{name}_low" not in self.names else (None, None)
+            )
+            if name not in noisy:
+                cells[name] = _key(row[name])
+            elif None in ends:
+                cells[name] = _cell(row[name], row[f"{name}_error"])
+            else:
+                cells[name] = _between(row[name], *ends)
+        return cells
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""
@@ -161,10 +188,23 @@ class Answer(Released):
             "columns": names,
             "rows": [[row[name] for name in names] for row in rows],
             "errors": [[None if name is None else row[name] for name in errors] for row in rows],
+            **self._json_ends(rows),
             "confidence": CONFIDENCE,
             "guarantee": _numbers(self.cost),
             "remaining": None if left is None else _numbers(left),
             "receipt": self.receipt,
+        }
+
+    def _json_ends(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
+        """Both ends of the intervals of quantiles, if there are any."""
+        known = [
+            name for name in self.names if {f"{name}_low", f"{name}_high"} <= {*self.table.column_names} - {*self.names}
+        ]
+        if not known:
+            return {}
+        return {
+            end: [[row[f"{name}_{end}"] if name in known else None for name in self.names] for row in rows]
+            for end in ("low", "high")
         }
 
     def __repr__(self) -> str:
@@ -228,6 +268,21 @@ def _cell(value: Any, error: float | None) -> str:
     off = abs(Fraction(value) - Fraction(shown.replace(",", ""))) + Fraction(error)  # plus the rounding
     steps = math.ceil(off * 10**digits - Fraction(1, 10**9))
     return f"{shown} ± {Decimal(steps).scaleb(-digits):,.{digits}f}"
+
+
+_NEARLY = 1e-6
+"""Ends are rounded outwards unless they are that near to a number with few digits."""
+
+
+def _between(value: Any, low: Any, high: Any) -> str:
+    """A noisy value and the ends of its interval, with as many digits as the shorter side makes meaningful."""
+    if not isinstance(value, int | float) or not all(map(math.isfinite, (value, low, high))):
+        return _key(value)
+    side = min((abs(end - value) for end in (low, high) if end != value), default=0.0)
+    digits = max(0, min(12, 1 - math.floor(math.log10(side)))) if 0 < side < 10 else 0
+    unit = 10.0**digits
+    ends = math.floor(low * unit + _NEARLY) / unit, math.ceil(high * unit - _NEARLY) / unit
+    return f"{value:z,.{digits}f} ({ends[0]:z,.{digits}f} to {ends[1]:z,.{digits}f})"
 
 
 def _text_table(answer: Answer) -> str:

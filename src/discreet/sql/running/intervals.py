@@ -246,7 +246,7 @@ def _band_of(aggregate: Aggregate, measures: list[Measure], bands: list[Band]) -
             steps, center = _scale(bands[0], float(measures[0].step)), float(measures[0].center)
             whole = measures[0].value is not None and measures[0].value.type != "number"
             off = 0.0 if whole else float(measures[0].step) / 2  # a value is within half a step of its point
-            return steps[0] + center - off, steps[1] + center + off
+            return _clip((steps[0] + center - off, steps[1] + center + off), *_ends(measures[0]))
     count = (np.maximum(bands[0][0], 1.0), np.maximum(bands[0][1], 1.0))
     low, high = _ends(measures[1])
     center = float(measures[1].center)
