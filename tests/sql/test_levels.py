@@ -137,6 +137,12 @@ def test_the_price_is_what_was_asked_for():
     assert open_plan.cost.epsilon <= 1
 
 
+def test_a_plan_names_the_levels():
+    text = str(opened(rows(1)).explain(ROLLUP, epsilon=1))
+    assert "levels" in text
+    assert "(a, b), (a), ()" in text
+
+
 def test_mutant_every_level_gets_all_of_epsilon(monkeypatch):
     """Then the statement would cost as often as there are levels: the door states what is drawn."""
     monkeypatch.setattr(levels, "_shares", lambda sizes: (levels.Fraction(1),) * len(sizes.levels))

@@ -56,6 +56,9 @@ def explain_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float 
         described["one person"] = f"at most {number_of(bounds['rows'], 'row')}{within if data['keys'] else ''}"
     number = "those with enough people" if data["groups"] is None else f"{data['groups']:,}"
     described["groups"] = f"{number}, by {', '.join(data['keys'])}" if data["keys"] else "one, of all rows"
+    if levels := data.get("levels"):
+        named = [f"({', '.join(level)})" for level in levels]
+        described["levels"] = f"{', '.join(named)}: parts of ε, and they add up"
     if limits := data.get("limits"):
         about = number_of(math.ceil(limits["people_above"]), "person", "people")
         described["one person"] = f"has limits on {' and '.join(limits['of'])}, found so that about {about} have more"
@@ -123,6 +126,8 @@ def describe_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float
         "columns": [_column(plan, output, confidence) for output in question.outputs],
         "measures": _measures(plan, confidence),
     }
+    if question.levels:
+        facts["levels"] = [[question.keys[key].name for key in level] for level in question.levels]
     if plan.clipping is not None and plan.clipping.searched:
         facts["limits"] = {"of": limits_of(plan.clipping), "people_above": float(plan.clipping.people)}
     if plan.automatic:
