@@ -29,6 +29,7 @@ COMMANDS = {
     "ledger": "ledger",
     "sql": "sql",
     "planning": "planning",
+    "cubes": "cubes",
     "clipping": "clipping",
     "keys": "keys",
     "engines": "engines",
