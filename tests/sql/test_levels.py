@@ -225,6 +225,7 @@ def test_undeclared_keys_are_chosen_first():
         answer = database.sql(ROLLUP.replace("SUM(x)", "COUNT(x)"), epsilon=5)
     shown = {(row["a"], row["b"]) for row in answer}
     assert {("p", 1), ("q", 3), ("p", None), (None, None)} <= shown
+    assert any("in no sum" in note for note in answer.notes)
     check_adds_up(answer)
 
 

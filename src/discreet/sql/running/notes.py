@@ -79,6 +79,8 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
         notes.append(f"The answer uses at most {at_most} of one person; what lies beyond is not in the ±.")
     if plan.question.levels:
         notes.append("The levels add up. A row without a key is the sum over all shown values of that key.")
+        if plan.open_keys:
+            notes.append("Rows of groups that are not shown are in no sum; that is not in the ±.")
     found = {*plan.question.uncentered, *plan.question.centered}
     if any(m.kind == "sum" and not m.is_open and m.value not in found for m in plan.question.measures):
         notes.append("Values outside their declared range are moved to its ends; that is not in the ±.")
