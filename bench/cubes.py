@@ -111,7 +111,8 @@ def main() -> None:
         better.append(means["levels that add up"] <= 1.02 * min(means.values()))
     notes(
         """The parts of ε are chosen for the smallest sum of variances over levels. All marginals of k columns with
-        Gaussian noise, next to the published error of ResidualPlanner, are in [Marginals and synthetic tables](#marginals-and-synthetic-tables)."""
+        Gaussian noise, next to the published error of ResidualPlanner, are in
+        [Marginals and synthetic tables](#marginals-and-synthetic-tables)."""
     )
     verdict({"the smallest sum of variances in each row": all(better)})
 
