@@ -273,6 +273,8 @@ def test_a_hierarchy_has_only_the_groups_that_are_declared():
     assert answer.cube().to_pydict()["n"] == [300]
     with refuses(InvalidArgument, "cube-keys"):
         answer.cube(["b"])
+    with refuses(InvalidArgument, "wrong-type"):
+        database.cube("t", ["geography"], total=5, epsilon=1)
 
 
 def test_totals_of_the_policy_are_kept_and_said():
@@ -325,6 +327,8 @@ def test_errors_hold_if_totals_are_kept_and_no_number_is_below_zero():
         {"levels": ["a", "nothing"], "groups": []},
         {"groups": [["p"]]},
         {"groups": "p"},
+        {"groups": [["p", [1]]]},
+        {"levels": ["a", "x"], "groups": [["p", 1], ["q", 99]]},
         {"totals": [["p", 1]]},
         {"totals": [["p", 1], ["q", -1]]},
         {"totals": [["p", 1], ["q", "many"]]},

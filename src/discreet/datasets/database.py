@@ -147,6 +147,8 @@ class Database(Closed):
         known = self.schema.tables.get(table) if isinstance(table, str) else None
         if known is None:
             raise InvalidArgument(f"Unknown table. Known: {', '.join(self.schema.tables)}.", code="unknown-table")
+        if not isinstance(total, str | None):
+            raise InvalidArgument('total must name a column of numbers, such as "cost".', code="wrong-type")
         quote, declared = self.engine.dialect.quote, {one.name: one for one in known.hierarchies}
         levels, shown = list[list[str]](), list[str]()
         for own in crossed(by):

@@ -253,7 +253,13 @@ def _table(name: str, words: Any, folder: Path | None, engine: EngineConfigurati
     listed = _section(section.get("hierarchies", {}), f"{where}.hierarchies")
     hierarchies = tuple(_hierarchy(one, words, f"{where}.hierarchies.{one}") for one, words in listed.items())
     for level, values in ((level, values) for one in hierarchies for level, values in one.values().items()):
-        columns.setdefault(level, Column(name=level, type=implied_type(None, values), choices=values))
+        known = columns.setdefault(level, Column(name=level, type=implied_type(None, values), choices=values))
+        if any(not _is_declared(value, known) for value in values):
+            raise InvalidArgument(
+                f"A hierarchy of {name} has groups that the declaration of {level} leaves out. Declare their values, "
+                "or remove the groups.",
+                code="policy-hierarchy",
+            )
     person, version = _text(section, "person", where), section.get("version")
     if person is not None:
         columns.setdefault(person, Column(name=person))
@@ -277,7 +283,12 @@ def _hierarchy(name: str, words: Any, where: str) -> Hierarchy:
     lists = [levels, groups, totals]
     if all(isinstance(one, list | tuple) for one in lists):
         lists = [*groups, *totals]
-    if not all(isinstance(one, list | tuple) for one in lists) or not all(isinstance(one, str) for one in levels):
+    plain = (one for row in lists if isinstance(row, list | tuple) for one in row)
+    if (
+        not all(isinstance(one, list | tuple) for one in lists)
+        or not all(isinstance(one, str) for one in levels)
+        or any(isinstance(one, list | tuple | Mapping) for one in plain)
+    ):
         raise InvalidArgument(
             f'[{where}] takes lists: levels = ["region", "city"], groups = [["North", "Kiel"]] and totals = '
             '[["North", 1200]].',
@@ -290,6 +301,16 @@ def _hierarchy(name: str, words: Any, where: str) -> Hierarchy:
         totals=tuple(map(tuple, totals)),
         column=_text(section, "column", where),
     )
+
+
+def _is_declared(value: Any, column: Column) -> bool:
+    """Whether a value is one of the choices of a column, or in its range."""
+    if column.choices is not None:
+        return value in column.choices
+    if column.between is None or column.between == AUTO or not isinstance(value, int | float):
+        return True  # other values are checked when their column has its type
+    low, high = column.between
+    return column.type not in ("integer", "number") or bool(low <= value <= high)
 
 
 def _column(name: str, section: Mapping[str, Any]) -> Column:
