@@ -19,7 +19,7 @@ from discreet.sql.reading.combined import combination_in
 from discreet.sql.reading.domains import LARGEST_DOMAIN
 from discreet.sql.reading.parse import Conditioned
 from discreet.sql.running.answer import Answer
-from discreet.sql.running.answering import answer_plan
+from discreet.sql.running.answering import answer_plan, unpaid
 from discreet.sql.running.combined import CombinedAnswer, CombinedPlan, last_answer
 from discreet.sql.running.explanation import Explanation, explain_all, explain_plan
 from discreet.sql.schema import Column, Schema, Table
@@ -86,12 +86,18 @@ class Database(Closed):
 
     def _answers(self, combined: CombinedPlan, key: str | None) -> list[Answer]:
         """The answers of the questions in a statement. What an earlier one released is known to those that need it."""
+        keys = [None if key is None else f"{key}/{number}" for number in range(len(combined.plans))]
+        owed = [
+            cost for own, plan in zip(keys, combined.plans, strict=True) for cost in unpaid(self.planner, plan, own)
+        ]
+        if owed:
+            self.ledger.after(*owed)  # all of them fit, or none is asked
         answers: list[Answer] = []
         for number, (asked, plan) in enumerate(zip(combined.combination.questions, combined.plans, strict=True)):
             if asked.needs:
                 released = {need: answers[need].table.column(0).to_pylist() for need in asked.needs}
                 plan = self.planner.plan(asked.text(released), **combined.options)
-            answers.append(self.answer(plan, key=None if key is None else f"{key}/{number}"))
+            answers.append(self.answer(plan, key=keys[number]))
         return answers
 
     def explain(self, question: str, **options: Unpack[QuestionOptions]) -> Explanation:

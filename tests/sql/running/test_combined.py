@@ -327,3 +327,11 @@ def test_extremes_of_noisy_numbers_have_no_error(asked):
     assert any("largest" in note for note in shares.notes)
     window = asked.sql("SELECT city, COUNT(*) / MAX(COUNT(*)) OVER () AS share FROM t GROUP BY city", epsilon=1)
     assert all(row["share_error"] is None for row in window)
+
+
+@pytest.mark.parametrize("text", [BOTH.format(x=3), ABOVE])
+def test_all_questions_fit_the_budget_or_none_is_asked(asked, text):
+    left = asked.ledger.remaining
+    with pytest.raises(dp.BudgetExhausted):
+        asked.sql(text, epsilon=150_000)
+    assert asked.ledger.remaining == left

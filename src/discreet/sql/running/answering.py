@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.door import again, through
+from discreet.guarantees.guarantee import Guarantee
 from discreet.releases import Release
 from discreet.rows.key_columns import KeyColumns, places_of
 from discreet.sql.plan import Plan
@@ -94,9 +95,18 @@ def _empty(plan: Plan, release: Release) -> Answer:
     return Answer(plan.question, columns, release, notes=notes_on(plan), cost=plan.cost)
 
 
-def _measure(planner: Planner, plan: Plan, pairs: Pairs, key: str | None) -> tuple[Price, Release]:
-    """The noisy numbers of all groups, and the price at which they were bought: now, or before."""
-    question, price, ledger = plan.question, plan.price, planner.ledger
+def unpaid(planner: Planner, plan: Plan, key: str | None) -> list[Guarantee]:
+    """What is still to be paid for the answer to a plan. Nothing if it was answered before."""
+    if plan.automatic:
+        bounds = planner.unpaid(plan.automatic, key)
+        return [*bounds, plan.price.guarantee] if bounds else []
+    known, _, found = _bought(planner, plan, _request(planner, plan, key))
+    return [] if known or found is not None else [plan.price.guarantee]
+
+
+def _request(planner: Planner, plan: Plan, key: str | None) -> dict[str, Any]:
+    """What the ledger records of a question."""
+    question = plan.question
     identity = planner.identity(
         question.relation,
         ("answer", question.meaning, plan.bounds, *([] if plan.clip is None else [plan.clip])),
@@ -104,12 +114,24 @@ def _measure(planner: Planner, plan: Plan, pairs: Pairs, key: str | None) -> tup
         found=list(plan.found),
         bounds=dict(plan.terms.bounds),
     )
-    request: dict[str, Any] = {"asked": question.same, "key": key, "identity": identity}
+    return {"asked": question.same, "key": key, "identity": identity}
+
+
+def _bought(planner: Planner, plan: Plan, request: dict[str, Any]) -> tuple[bool, Any, Any]:
+    """Whether this very answer was bought before, its mark, and stored numbers that answer it, if there are any."""
+    price, ledger, identity = plan.price, planner.ledger, request["identity"]
     known = ledger.knows(price.guarantee, mechanism=price.mechanism, **request)
     # clipped people have one limit for all measures together, and levels one estimate
-    divisible = identity.lasting and plan.clipping is None and not question.levels
+    divisible = identity.lasting and plan.clipping is None and not plan.question.levels
     mark = mark_of(plan, planner.schema, identity) if divisible else None
-    found = find_reusable(ledger, mark, price) if mark is not None and key is None and not known else None
+    reusable = mark is not None and request["key"] is None and not known
+    return known, mark, find_reusable(ledger, mark, price) if reusable and mark is not None else None
+
+
+def _measure(planner: Planner, plan: Plan, pairs: Pairs, key: str | None) -> tuple[Price, Release]:
+    """The noisy numbers of all groups, and the price at which they were bought: now, or before."""
+    price, ledger, request = plan.price, planner.ledger, _request(planner, plan, key)
+    _, mark, found = _bought(planner, plan, request)
     if found is not None:
         entry, own, places = found
         release = again(entry, own.mechanism, ledger=ledger)
