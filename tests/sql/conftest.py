@@ -234,6 +234,8 @@ def same_value(a: Any, b: Any, tolerance: float, relative: float) -> bool:
     """Equal, or as near as two numbers must be."""
     if b is None or a is None or isinstance(b, str):
         return a is None and b is None if not isinstance(b, str) else a == b
+    if isinstance(b, list):
+        return len(a) == len(b) and all(same_value(x, y, tolerance, relative) for x, y in zip(a, b, strict=True))
     if isinstance(b, bool | datetime.date):
         return type(a) is type(b) and a == b
     return math.isclose(float(a), float(b), rel_tol=relative, abs_tol=max(tolerance, 1e-9))

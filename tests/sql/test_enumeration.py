@@ -36,6 +36,7 @@ TABLES = {
     "two people": [A, B],
     "three people": [A, B, BOTH],
     "many rows": [[("a", 2)] * 5],
+    "many ones": [[("a", 1)] * 5],
 }
 NEIGHBORS = [("nobody", "one"), ("nobody", "two rows"), ("nobody", "both keys"), ("one", "two people"),
              ("two people", "three people"), ("nobody", "many rows")]  # fmt: skip
@@ -43,6 +44,8 @@ COUNT = "SELECT COUNT(*) AS n FROM t"
 SUM = "SELECT SUM(y) AS s FROM t"
 GROUPED = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
 MEAN = "SELECT AVG(y) AS m FROM t"
+MODE = "SELECT MODE(y) AS m FROM t"
+MODE_OF_KEYS = "SELECT k, MODE(y) AS m FROM t GROUP BY k"
 MEDIAN = "SELECT MEDIAN(y) AS m FROM t"
 PEOPLE = "SELECT k, COUNT(DISTINCT pid) AS n FROM t GROUP BY k"
 
@@ -121,6 +124,8 @@ CASES = [
     (GROUPED, 7, TWO_CELLS, {"rows_per_person": 3, "groups_per_person": 2, "rows_per_group": 1}, 0.2),
     (PEOPLE, 7, TWO_CELLS, {"rows_per_person": 3, "groups_per_person": 2}, 0.2),
     (MEAN, 8, [("nobody", "two rows"), ("nobody", "one")], {"rows_per_person": 2}, 0.2),
+    (MODE, 5, NEIGHBORS, {"rows_per_person": 3}, 0.5),
+    (MODE_OF_KEYS, 5, NEIGHBORS, {"rows_per_person": 3, "groups_per_person": 2}, 0.2),
     (MEDIAN, 5, NEIGHBORS, {"rows_per_person": 3}, 0.03),  # three choices and a count, on three points: slow
 ]
 
@@ -167,6 +172,30 @@ def test_mutant_groups_are_not_bounded(monkeypatch):
 def test_mutant_rows_are_not_bounded(monkeypatch):
     loosen(monkeypatch, rows=100, per_group=100)
     killed(COUNT, 20, [("nobody", "many rows")], rows_per_person=2)
+
+
+def replaced(monkeypatch):
+    """One person is replaced by another."""
+    monkeypatch.setitem(globals(), "PERSON", dp.person("pid", neighbors="replace"))
+
+
+def test_the_most_common_value_if_a_person_is_replaced(monkeypatch):
+    replaced(monkeypatch)
+    assert check(MODE, 5, [("two rows", "one"), ("one", "many rows")], rows_per_person=3) > 0.3
+
+
+def test_mutant_choices_take_a_replaced_person_for_an_added_one(monkeypatch):
+    replaced(monkeypatch)
+    original = choice_of_noise.Sensitivity
+    monkeypatch.setattr(
+        choice_of_noise, "Sensitivity", lambda *given, monotone=False, **named: original(*given, monotone=True, **named)
+    )
+    killed(MODE, 5, [("two rows", "many ones")], rows_per_person=3)
+
+
+def test_mutant_choices_ignore_rows_of_one_person(monkeypatch):
+    monkeypatch.setattr(choice_of_noise, "largest_change", lambda unit, rows, **moved: 1)
+    killed(MODE, 5, [("nobody", "many rows")], rows_per_person=3)
 
 
 def test_mutant_keys_from_the_data(monkeypatch):

@@ -297,9 +297,14 @@ FUNCTIONS = {
         "`DISTINCT` is supported in `COUNT` only.",
         "`SELECT COUNT(DISTINCT cost) FROM visits`",
     ),
+    "sql-mode": Explained(
+        "`SELECT MODE(note) FROM visits`",
+        "`MODE` chooses among values that are declared.",
+        "`SELECT note, COUNT(*) AS n FROM visits GROUP BY note ORDER BY n DESC LIMIT 1`, or declare `choices`",
+    ),
     "sql-quantile": Explained(
         "`SELECT QUANTILE_CONT(cost, 1.5) FROM visits`",
-        "A quantile is one literal between 0 and 1.",
+        "A quantile is one literal between 0 and 1, or a list of them.",
         "`SELECT QUANTILE_CONT(cost, 0.9) FROM visits`",
     ),
     "sql-window": Explained(

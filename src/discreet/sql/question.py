@@ -12,8 +12,8 @@ from discreet.sql.pricing.relation import Relation
 OPEN = 2**62
 """The farthest that a value without a declared range may lie from 0, in steps. It only keeps integers small."""
 PairKind = Literal["covariance", "correlation", "slope", "intercept", "r2"]
-AggregateKind = Literal["count", "sum", "mean", "variance", "stddev", "quantile"] | PairKind
-MeasureKind = Literal["count", "sum", "people", "distinct", "quantile"]
+AggregateKind = Literal["count", "sum", "mean", "variance", "stddev", "quantile", "mode"] | PairKind
+MeasureKind = Literal["count", "sum", "people", "distinct", "quantile", "mode"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class Measure:
     count: the rows for which `where` holds. people: the persons with such a row. distinct: their different values.
     sum: the values, moved by `center`, rounded to whole steps and clamped to [`lowest`, `highest`], to the `power`.
     quantile: the value at a rank, on a grid from `lowest` to `highest` steps away from `center`.
+    mode: the most common value on such a grid.
     """
 
     kind: MeasureKind
@@ -49,6 +50,11 @@ class Measure:
     def is_added(self) -> bool:
         """Whether it is a sum over rows or people, so that a person's part of it can be scaled down."""
         return self.kind in ("count", "sum", "people")
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether it is a value that is chosen at random, and not a number that gets noise."""
+        return self.kind in ("quantile", "mode")
 
 
 @dataclass(frozen=True)

@@ -92,9 +92,9 @@ def _repeated(question: Question, frequency: Frequency) -> Bounds | None:
             "A join repeats rows, so one row could make a group appear. Declare the keys (choices or between).",
             code="sql-join-open-keys",
         )
-    if swapped and any(measure.kind == "quantile" for measure in question.measures):
+    if swapped and any(measure.is_chosen for measure in question.measures):
         raise NotAllowed(
-            "Quantiles of joined rows are not supported where rows are protected. Protect people.",
+            "Quantiles and MODE of joined rows are not supported where rows are protected. Protect people.",
             code="sql-join-quantile",
         )
     return Bounds(most, most if question.keys else 1, most, swapped=swapped)

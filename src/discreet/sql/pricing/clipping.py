@@ -308,8 +308,10 @@ class Clipping:
             for size, shift, weight in zip(sizes, shifts, self._weights_of_kinds(scales), strict=True)
         ]
         clip = Clip(0, tuple(sizes), tuple(shifts), tuple(factors), 0)
-        limit = sum(max(steps for steps, own in zip(clip.reached, self.basis.kinds, strict=True) if own == kind)
-                    for kind in range(len(scales)))  # fmt: skip
+        most = [0] * len(scales)
+        for steps, kind in zip(clip.reached, self.basis.kinds, strict=True):
+            most[kind] = max(most[kind], steps)
+        limit = sum(most)
         return replace(clip, limit=limit, above=math.floor(self.share_above * limit))
 
     def _weights_of_kinds(self, scales: tuple[int, ...]) -> list[Fraction]:
@@ -482,10 +484,10 @@ def clipping_of(
         return None
     weights = weights or (Fraction(1),) * len(question.measures)
     basis = basis_of(question, weights)
-    limits = tuple(
-        tuple(_limits([m for m, own in zip(basis.measures, basis.kinds, strict=True) if own == kind], rows, question))
-        for kind in range(max(basis.kinds) + 1)
-    )
+    of_kinds: list[list[Measure]] = [[] for _ in range(max(basis.kinds) + 1)]
+    for measure, kind in zip(basis.measures, basis.kinds, strict=True):
+        of_kinds[kind].append(measure)
+    limits = tuple(tuple(_limits(measures, rows, question)) for measures in of_kinds)
     if rows is not None and all(len(own) == 1 for own in limits):
         return None
     divisors = _only_divide(question) if groups == 1 else frozenset()

@@ -14,7 +14,9 @@ from discreet.exact.rational import power_of_two_below
 from discreet.sql.expressions import Const, Expr, Field, Origin, Range, Ref, call, has_number, present
 from discreet.sql.pricing.relation import DEFAULTS
 from discreet.sql.question import OPEN, Aggregate, AggregateKind, Measure, PairKind
-from discreet.sql.reading.parse import Text, unread_arguments
+from discreet.sql.reading.domains import Work, declared_values, with_other
+from discreet.sql.reading.literals import literal
+from discreet.sql.reading.parse import Text, span_of, unread_arguments
 from discreet.sql.reading.ranges import range_of
 from discreet.sql.reading.scope import Scope
 from discreet.sql.schema import NARROWEST, ORDERED, Schema, Type
@@ -27,11 +29,13 @@ _OPEN_STEP = {"integer": Fraction(1), "boolean": Fraction(1), "number": Fraction
 GRID = 2**16
 """The number of points of the range among which a quantile of non-integer values is chosen."""
 _NUMBER = 'Cast it to DOUBLE; or, for a column of a CSV or JSON file, declare it: type = "number".'
+MOST_CHOICES = 1000
+"""The largest number of declared values, other than integers, of which the most common one is chosen."""
 EXTREMES = {"min": Fraction(1, 1000), "max": Fraction(999, 1000)}
 """MIN and MAX are answered as these quantiles: the true ones belong to single people."""
 _INSTEAD = {"approxdistinct": "Write COUNT(DISTINCT x), which has noise in any case."}
 _INSTEAD |= dict.fromkeys(("logicaland", "logicalor"), "Write COUNT(*) FILTER (WHERE …).")
-_INSTEAD |= dict.fromkeys(("mode", "approxtopk"), "Write COUNT(*) with GROUP BY, and ORDER BY it with a LIMIT.")
+_INSTEAD["approxtopk"] = "Write MODE(x); or COUNT(*) with GROUP BY, and ORDER BY it with a LIMIT."
 _INSTEAD |= dict.fromkeys(
     ("anyvalue", "first", "last", "argmax", "argmin", "arrayagg", "groupconcat"),
     "It would show values of individual people: write MEDIAN(x), or COUNT(*) with GROUP BY.",
@@ -52,6 +56,8 @@ class Aggregates:
 
     def __init__(self, sql: Text, schema: Schema, scope: Scope, ranges: Mapping[Expr, Range] | None = None) -> None:
         self.sql, self.schema, self.scope, self.ranges = sql, schema, scope, dict(ranges or {})
+        self.work = Work()
+        self._numbered: dict[int, tuple[tuple[Any, ...], Type]] = {}
         self.uncentered: list[Expr] = []
         self.products: list[Expr] = []
         self.unranged: set[Origin] = set()
@@ -60,8 +66,26 @@ class Aggregates:
         self.bounded: set[Field] = set()
         self.fields: dict[str, Field] = {}
 
-    def field(self, node: Any) -> Field:
-        """The column of an aggregate. If the aggregate is written twice, its measures are taken only once."""
+    def shown(self, node: Any) -> Any:
+        """What stands for an aggregate in an expression over released numbers: its column, the list of the columns of
+        several quantiles, or the value whose number was chosen.
+        """
+        shares = _listed_shares(node)
+        if shares is not None:
+            if not shares:
+                self._share(node, exp.null())
+            return exp.Array(expressions=[self.shown(_with_share(node, share)) for share in shares])
+        aggregate = self._aggregate(node)
+        column = noisy_column(node, aggregate.field.id)
+        if aggregate.parts[0] not in self._numbered:
+            return column
+        values, kind = self._numbered[aggregate.parts[0]]
+        numbers = map(exp.Literal.number, range(len(values)))
+        chosen = [exp.If(this=n, true=literal(value, kind)) for n, value in zip(numbers, values, strict=True)]
+        return exp.Case(this=column, ifs=chosen)
+
+    def _aggregate(self, node: Any) -> Aggregate:
+        """An aggregate and its column. If it is written twice, its measures are taken only once."""
         where, inner = None, node
         if isinstance(node, exp.Filter):
             where, inner = self.scope.translate(node.expression.this), node.this
@@ -73,7 +97,7 @@ class Aggregates:
             field = Field(f"a{len(self._taken)}", default_name(node), type_)
             self.fields[field.id] = field
             self._taken[kind, parts, sample] = Aggregate(field.name, kind, parts, field, sample)
-        return self._taken[kind, parts, sample].field
+        return self._taken[kind, parts, sample]
 
     @property
     def measures(self) -> list[Measure]:
@@ -132,11 +156,53 @@ class Aggregates:
 
     def _within_group(self, node: exp.WithinGroup, where: Expr | None) -> Parts:
         inner = node.this
-        if type(inner) not in (exp.PercentileCont, exp.PercentileDisc) or len(node.expression.expressions) != 1:
+        known = (exp.PercentileCont, exp.PercentileDisc, exp.Mode)
+        if type(inner) not in known or len(node.expression.expressions) != 1:
             self._unknown_aggregate(node)
         [ordered] = node.expression.expressions
+        if isinstance(inner, exp.Mode):
+            return self._most_common(node, ordered.this, where)
         share = self._share(node, inner.this)
         return self._quantile(node, ordered.this, 1 - share if ordered.args.get("desc") else share, where)
+
+    def _mode(self, node: exp.Mode, where: Expr | None) -> Parts:
+        if node.this is None or node.expression is not None:
+            self._unknown_aggregate(node)
+        return self._most_common(node, node.this, where)
+
+    def _most_common(self, node: exp.Expression, of: exp.Expression, where: Expr | None) -> Parts:
+        """The number of the most common value among the declared ones. Rows with another value are left out."""
+        if isinstance(of, exp.Distinct):
+            self._unknown_aggregate(node)
+        value = with_other(self.scope.translate(of))
+        found = declared_values(value, self.scope.relation, self.work)
+        values = [one for one in found or () if one is not None]
+        whole = value.type == "integer" and values == list(range(min(values, default=0), max(values, default=0) + 1))
+        if not values or value.type == "other" or (len(values) > MOST_CHOICES and not whole):
+            self.sql.refuse(
+                node,
+                f"MODE chooses among declared values, at most {MOST_CHOICES:,} of them.",
+                "Declare choices for its column in the policy; or write COUNT(*) with GROUP BY, and ORDER BY it with a "
+                "LIMIT.",
+                code="sql-mode",
+            )
+        self.bounded |= set(value.fields())
+        kind = value.type
+        if whole:
+            ends = [Const(end, kind) for end in (values[0], values[-1])]
+            inside = call("and", call("ge", value, ends[0]), call("le", value, ends[1]))
+            where, center = _both(where, inside), Fraction(values[0])
+        else:
+            numbered = [
+                part for n, one in enumerate(values)
+                for part in (call("eq", value, Const(one, kind)), Const(n, "integer"))
+            ]  # fmt: skip
+            value, center = call("case", *numbered, Const(None, "integer")), Fraction(0)
+        measure = Measure("mode", value, _both(where, present(value)), center, highest=len(values) - 1)
+        part = self._take(measure)
+        if not whole:
+            self._numbered[part] = tuple(values), kind
+        return "mode", (part,), True, "integer"
 
     def _unknown_aggregate(self, node: exp.Expression) -> NoReturn:
         self.sql.refuse(
@@ -305,6 +371,30 @@ def _step(low: Fraction, high: Fraction, center: Fraction, whole: bool, power: i
     return max(step, Fraction(1)) if whole else step
 
 
+def _listed_shares(node: Any) -> list[Any] | None:
+    """The shares of several quantiles that are asked for in a list. None if there is none."""
+    listed: Any = node.find(exp.Array)
+    return listed.expressions if listed is not None and isinstance(listed.parent, _QUANTILES) else None
+
+
+def _with_share(node: Any, share: Any) -> Any:
+    """One of several quantiles."""
+    one = node.copy()
+    one.find(exp.Array).replace(share.copy())
+    return one
+
+
+_QUANTILES = (exp.Quantile, exp.ApproxQuantile, exp.PercentileCont, exp.PercentileDisc)
+
+
+def noisy_column(part: Any, field: str) -> exp.Column:
+    """A noisy field that replaces the expression it measures."""
+    column, span = exp.column(field, table="noisy"), span_of(part)
+    if span is not None:
+        column.meta.update(start=span[0], end=span[1])
+    return column
+
+
 def default_name(node: exp.Expression) -> str:
     """The name of a column of the answer that was given no name."""
     return node.sql(dialect="duckdb").lower()
@@ -356,5 +446,6 @@ AGGREGATES: dict[type[exp.Expression], Rule] = {
     exp.PercentileCont: Aggregates._percentile,
     exp.PercentileDisc: Aggregates._percentile,
     exp.WithinGroup: Aggregates._within_group,
+    exp.Mode: Aggregates._mode,
 }
 """The aggregates that are supported. `Aggregates` refuses every other."""

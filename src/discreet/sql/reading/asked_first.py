@@ -7,27 +7,19 @@ visits)` asks for the average with a part of ε, and then compares with the rele
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlglot import exp
 
+from discreet.sql.reading.literals import literal
 from discreet.sql.schema import Type
 
 Role = Literal["number", "values"]
 """What a query stands for: one number, or what is tested by IN."""
 _MARK = "asked first"
 """The entry in the meta data of a node that a released answer replaces. A comment can only set text there."""
-_TYPES: dict[Type, str] = {
-    "integer": "BIGINT",
-    "number": "DOUBLE",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP",
-    "text": "TEXT",
-    "boolean": "BOOLEAN",
-}
 NUMBERS: tuple[Type, ...] = ("integer", "number", "date", "timestamp")
 """What a query that stands for a number may be."""
 _EXAMPLES: dict[Type, Any] = {
@@ -65,9 +57,9 @@ class Asked:
         for node, mark in _marks(placed):
             values = [_EXAMPLES[mark.type]] if released is None else released[mark.number]
             if mark.role == "number":
-                node.replace(_literal(values[0] if values else None, mark.type))
+                node.replace(literal(values[0] if values else None, mark.type))
                 continue
-            listed = [_literal(value, mark.type) for value in values if value is not None]
+            listed = [literal(value, mark.type) for value in values if value is not None]
             if listed:
                 node.parent.set("expressions", listed)
             else:
@@ -122,17 +114,3 @@ def without_queries(query: Any) -> Any:
 def _marks(query: Any) -> list[tuple[Any, _Mark]]:
     found = [(node, node.meta.get(_MARK)) for node in query.find_all(exp.Placeholder)]
     return [(node, mark) for node, mark in found if isinstance(mark, _Mark)]
-
-
-def _literal(value: Any, kind: Type) -> exp.Expression:
-    """A released value as it is written in SQL."""
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        return exp.cast(exp.null(), _TYPES[kind])
-    if isinstance(value, datetime.date):
-        return exp.cast(exp.Literal.string(str(value)), _TYPES[kind])
-    if isinstance(value, bool):
-        return exp.Boolean(this=value)
-    if isinstance(value, str):
-        return exp.Literal.string(value)
-    number = exp.Literal.number(repr(abs(value)))
-    return exp.paren(exp.Neg(this=number)) if value < 0 else number

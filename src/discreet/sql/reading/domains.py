@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from discreet.sql.expressions import Call, Const, Expr, Field, Ref, call, conjuncts
+from discreet.sql.pricing.relation import Relation, Where
 from discreet.sql.reading.literals import MONTHS, SECONDS, later
 from discreet.sql.reading.narrowing import narrowed
 from discreet.sql.reading.public_values import UNKNOWN, Outside, computed, is_strict, moment, rounded, truncated
@@ -74,6 +75,13 @@ def _domain_of(expr: Expr, conditions: Sequence[Expr], work: Work) -> tuple[Any,
     if expr.type in ORDERED or expr.type == "boolean":
         found.sort(key=lambda value: (value is None, 0 if value is None else _of_type(value, expr.type)))
     return tuple(found) or None
+
+
+def declared_values(expr: Expr, relation: Relation, work: Work) -> tuple[Any, ...] | None:
+    """The declared values of an expression that the WHERE clause of a relation allows. None if they are not known."""
+    conditions = conjuncts(relation.condition) if isinstance(relation, Where) else []
+    found = domain_of(expr, conditions, work)
+    return None if found is None else restrict_values(expr, convert_values(found, expr.type), conditions)
 
 
 def joint_domain(keys: Sequence[Expr], conditions: Sequence[Expr]) -> tuple[tuple[Any, ...], ...] | None:

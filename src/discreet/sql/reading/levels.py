@@ -83,7 +83,7 @@ def check_adds_up(sql: Text, query: exp.Select, aggregates: Aggregates) -> None:
         if measure.kind not in ("count", "sum"):
             sql.refuse(
                 query.args["group"],
-                "COUNT(DISTINCT …), MEDIAN and other quantiles do not add up: a value can be in several groups.",
+                "COUNT(DISTINCT …), MODE, MEDIAN and other quantiles do not add up: a value can be in several groups.",
                 "Use COUNT(*), SUM, AVG, VARIANCE or STDDEV with levels, and ask the others for one level each.",
                 code="sql-levels-add-up",
             )

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import calendar
 import datetime
+import math
 import operator
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
+
+from sqlglot import exp
 
 from discreet.sql.expressions import Const, Expr
+from discreet.sql.schema import Type
 
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
@@ -19,6 +24,28 @@ _EXACT: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
     "multiply": operator.mul,
 }
 """What is worked out here between numbers that are written out."""
+_TYPES: dict[Type, str] = {
+    "integer": "BIGINT",
+    "number": "DOUBLE",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+    "text": "TEXT",
+    "boolean": "BOOLEAN",
+}
+
+
+def literal(value: Any, kind: Type) -> exp.Expression:
+    """A public value as it is written in SQL."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return exp.cast(exp.null(), _TYPES[kind])
+    if isinstance(value, datetime.date):
+        return exp.cast(exp.Literal.string(str(value)), _TYPES[kind])
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    number = exp.Literal.number(repr(abs(value)))
+    return exp.paren(exp.Neg(this=number)) if value < 0 else number
 
 
 def moment_of(text: str) -> datetime.datetime | None:

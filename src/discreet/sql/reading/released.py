@@ -176,6 +176,7 @@ RELEASED: dict[type[exp.Expression], Rule] = {
         node: _by_name(node.__name__.lower(), "number")
         for node in (exp.Cbrt, exp.Sin, exp.Cos, exp.Tan, exp.Asin, exp.Acos, exp.Atan, exp.Degrees, exp.Radians)
     },
+    exp.Array: _by_name("list_value", "other", "expressions"),
     exp.Pi: _by_name("pi", "number", "nothing"),
     exp.Trunc: _by_name("trunc", "number"),
     exp.Left: _by_name("left", "text", "this", "expression"),

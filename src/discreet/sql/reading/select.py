@@ -10,12 +10,12 @@ from typing import Any
 from sqlglot import exp, parse_one
 
 from discreet.errors import QueryError
-from discreet.sql.expressions import Expr, Field, Ordering, Origin, Range, Ref, Window, conjuncts, walk
+from discreet.sql.expressions import Expr, Field, Ordering, Origin, Range, Ref, Window, walk
 from discreet.sql.measurement import canonical, identity_of
-from discreet.sql.pricing.relation import Relation, Where
+from discreet.sql.pricing.relation import Relation
 from discreet.sql.question import Key, Measure, Output, Question, summed_over
-from discreet.sql.reading.aggregates import Aggregates, default_name
-from discreet.sql.reading.domains import Work, convert_values, domain_of, fit_together, restrict_values, with_other
+from discreet.sql.reading.aggregates import Aggregates, default_name, noisy_column
+from discreet.sql.reading.domains import declared_values, fit_together, with_other
 from discreet.sql.reading.levels import check_adds_up, levels_of, listed_levels
 from discreet.sql.reading.parse import (
     Conditioned,
@@ -24,7 +24,6 @@ from discreet.sql.reading.parse import (
     grouped_items,
     ordered_items,
     parse_query,
-    span_of,
     unread_arguments,
     without_alias,
 )
@@ -126,7 +125,7 @@ class _Reader:
         self, sql: Text, schema: Schema, query: exp.Select, ranges: Mapping[Expr, Range] | None = None
     ) -> None:
         self.sql, self.schema, self.query = sql, schema, query
-        self._put_in, self._work = 0, Work()
+        self._put_in = 0
         self._check_clauses()
         self.scope: Scope = Sources(sql, schema).scope(query, {})
         if self.scope.relation.public:
@@ -219,19 +218,13 @@ class _Reader:
                 )
             places.append(nodes.index(node) if node in nodes else len(nodes))
             if node not in nodes:
-                keys.append(Key(name or node.sql(dialect="duckdb", comments=False), expr, self._domain(expr)))
-                self.aggregates.bounded |= set(expr.fields()) if keys[-1].domain is not None else set()
+                domain = declared_values(expr, self.scope.relation, self.aggregates.work)
+                keys.append(Key(name or node.sql(dialect="duckdb", comments=False), expr, domain))
+                self.aggregates.bounded |= set(expr.fields()) if domain is not None else set()
                 nodes.append(node)
         self.levels = levels_of(self.sql, self.query, [[places[item] for item in level] for level in sets])
         domains = fit_together([(key.expr, key.domain) for key in keys])
         return tuple(replace(key, domain=domain) for key, domain in zip(keys, domains, strict=True)), nodes
-
-    def _domain(self, key: Expr) -> tuple[Any, ...] | None:
-        """The declared values of a key that the WHERE clause allows."""
-        relation = self.scope.relation
-        conditions = conjuncts(relation.condition) if isinstance(relation, Where) else []
-        found = domain_of(key, conditions, self._work)
-        return None if found is None else restrict_values(key, convert_values(found, key.type), conditions)
 
     def _grouped(self, item: exp.Expression) -> tuple[exp.Expression, str]:
         """What a GROUP BY item refers to: itself, an alias of the SELECT list, or the column at its number."""
@@ -334,7 +327,7 @@ class _Reader:
         def put(part: Any) -> Any:
             for number, key in enumerate(self.key_nodes):
                 if part == key:
-                    return _stands_for(part, f"k{number}")
+                    return noisy_column(part, f"k{number}")
             if isinstance(part, exp.Grouping | exp.GroupingId):
                 return self._grouping(part)
             named = part.name.lower() if isinstance(part, exp.Column) and not part.table else ""
@@ -347,7 +340,7 @@ class _Reader:
             if isinstance(part.parent, exp.Window) and part.arg_key == "this":
                 return part  # a function of released numbers
             if isinstance(part, exp.Filter | exp.AggFunc | exp.WithinGroup):
-                return _stands_for(part, self.aggregates.field(part).id)
+                return self.aggregates.shown(part)
             return part
 
         alone = isinstance(node, exp.AggFunc) and not isinstance(node.parent, exp.Window)
@@ -361,7 +354,7 @@ class _Reader:
         if not self.levels or not known or None in known:
             what = "GROUPING takes keys of GROUP BY ROLLUP, CUBE or GROUPING SETS."
             self.sql.refuse(node, what, "Write GROUPING(city) with GROUP BY ROLLUP (city).", code="sql-grouping")
-        bits = [_stands_for(item, f"gk{number}") for item, number in zip(node.expressions, known, strict=True)]
+        bits = [noisy_column(item, f"gk{number}") for item, number in zip(node.expressions, known, strict=True)]
         found: Any = bits[0]
         for bit in bits[1:]:
             found = exp.Add(this=exp.Mul(this=found, expression=exp.Literal.number(2)), expression=bit)
@@ -379,11 +372,3 @@ class _Reader:
             self.sql.refuse(node, f"{node.name} identifies people.", instead, code="sql-shows-people")
         what = f"{node.name} is a value of individual people."
         self.sql.refuse(node, what, "Aggregate it, or put it into GROUP BY.", code="sql-not-aggregated")
-
-
-def _stands_for(part: Any, field: str) -> exp.Column:
-    """A noisy field that replaces the expression it measures."""
-    column, span = exp.column(field, table="noisy"), span_of(part)
-    if span is not None:
-        column.meta.update(start=span[0], end=span[1])
-    return column

@@ -16,7 +16,7 @@ from discreet.exact.rational import exactly
 from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee, NoLoss
 from discreet.releases import Release, Released
-from discreet.sql.expressions import Expr, Ref
+from discreet.sql.expressions import Call, Expr, Ref
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Output, Question
 from discreet.sql.running.intervals import Band, Columns
@@ -53,6 +53,12 @@ class Answer(Released):
         return [output.name for output in self.question.outputs if self.question.is_noisy(output)]
 
     @property
+    def _chosen(self) -> list[str]:
+        """The columns of values that were chosen, which are right or wrong and have no ±."""
+        modes = {one.field for one in self.question.aggregates if one.kind == "mode"}
+        return [output.name for output in self.question.outputs if modes & set(output.expr.fields())]
+
+    @property
     def price(self) -> Price:
         """The noise of every measure, and what was paid for all of them."""
         return self._columns.price
@@ -68,18 +74,40 @@ class Answer(Released):
     def with_errors(self, confidence: float) -> Any:
         """The table with errors at another confidence. Each error is half an interval, in the column's unit."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         places, values = self._shown
         noisy = [output for output in self.question.outputs if self.question.is_noisy(output)]
-        bands = dict(zip(noisy, self._bands([output.expr for output in noisy], confidence), strict=True))
+        exprs = list(dict.fromkeys(expr for output in noisy for expr in listed(output.expr) or (output.expr,)))
+        bands = dict(zip(exprs, self._bands(exprs, confidence), strict=True))
         table: dict[str, Any] = {}
         for output in self.question.outputs:
-            table[output.name] = _unsigned_zeros(values[output.name])
-            if output in bands:
-                table[f"{output.name}_error"] = self._error(bands[output], values[output.name], places)
-                if self._is_lopsided(output):
-                    table |= self._ends(output.name, bands[output], places)
+            column = table[output.name] = _unsigned_zeros(values[output.name])
+            if output not in noisy:
+                continue
+            several = listed(output.expr)
+            if several is None:
+                errors = self._errors_and_ends(bands[output.expr], column, places)
+            else:
+                parts = [pc.list_element(column, place) for place in range(len(several))]
+                each = [
+                    self._errors_and_ends(bands[expr], part, places) for expr, part in zip(several, parts, strict=True)
+                ]
+                errors = [_lists(one) for one in zip(*each, strict=True)]
+            ends = ("error", "low", "high") if self._is_lopsided(output) else ("error",)
+            table |= {f"{output.name}_{end}": error for end, error in zip(ends, errors, strict=False)}
         return pa.table(table)
+
+    def _errors_and_ends(self, band: Band | None, values: Any, places: Any) -> list[Any]:
+        """The error of a column, and the ends of its interval."""
+        import pyarrow as pa
+
+        if band is None:
+            return [pa.nulls(len(places), pa.float64())] * 3
+        ends, value = [end[places] for end in band], _floats(values)
+        with np.errstate(invalid="ignore"):  # a value that is not finite has no error
+            half = np.maximum(ends[1] - value, value - ends[0])
+        return [pa.array(one + 0.0, pa.float64(), mask=~np.isfinite(one)) for one in (half, *ends)]
 
     def _is_lopsided(self, output: Output) -> bool:
         """Whether the interval of a column may be much longer on one side: that of a quantile, where values are rare.
@@ -90,29 +118,12 @@ class Answer(Released):
         quantile = any(kinds.get(field) == "quantile" for field in output.expr.fields())
         return quantile and not names & {f"{output.name.lower()}_low", f"{output.name.lower()}_high"}
 
-    def _ends(self, name: str, band: Band | None, places: Any) -> dict[str, Any]:
-        import pyarrow as pa
-
-        ends = [np.full(len(places), np.nan)] * 2 if band is None else [end[places] + 0.0 for end in band]
-        columns = zip((f"{name}_low", f"{name}_high"), ends, strict=True)
-        return {column: pa.array(end, pa.float64(), mask=~np.isfinite(end)) for column, end in columns}
-
     def _bands(self, exprs: list[Expr], confidence: float) -> list[Band | None]:
         """The interval of each column: by arithmetic on intervals, or else simulated."""
         bands = [self._columns.band(expr, confidence) for expr in exprs]
         missing = [expr for expr, band in zip(exprs, bands, strict=True) if band is None]
         simulated = iter(redrawn_bands(self.question, self._columns, missing, confidence) if missing else [])
         return [next(simulated) if band is None else band for band in bands]
-
-    def _error(self, band: Band | None, values: Any, places: Any) -> Any:
-        import pyarrow as pa
-
-        if band is None:
-            return pa.nulls(len(places), pa.float64())
-        value = _floats(values)
-        with np.errstate(invalid="ignore"):  # a value that is not finite has no error
-            half = np.maximum(band[1][places] - value, value - band[0][places])
-        return pa.array(half + 0.0, pa.float64(), mask=~np.isfinite(half))
 
     def cube(self, by: Sequence[str] = ()) -> Any:
         """The rows of one level, by its keys, as an Arrow table. Without keys, the total."""
@@ -148,12 +159,13 @@ class Answer(Released):
             ends = (
                 (row.get(f"{name}_low"), row.get(f"{name}_high")) if f"{name}_low" not in self.names else (None, None)
             )
-            if name not in noisy:
+            if name not in noisy or name in self._chosen:
                 cells[name] = _key(row[name])
-            elif None in ends:
-                cells[name] = _cell(row[name], row[f"{name}_error"])
+            elif isinstance(row[name], list):
+                each = zip(row[name], row[f"{name}_error"], *(end or row[name] for end in ends), strict=True)
+                cells[name] = f"[{', '.join(_shown(value, error, low, high) for value, error, low, high in each)}]"
             else:
-                cells[name] = _between(row[name], *ends)
+                cells[name] = _shown(row[name], row[f"{name}_error"], *ends)
         return cells
 
     def to_pandas(self) -> Any:
@@ -247,6 +259,25 @@ def _floats(values: Any) -> Any:
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
         return values.cast(pa.float64(), safe=False).to_numpy()
     return np.array([float(v) if isinstance(v, int | float) else np.nan for v in values.to_pylist()])
+
+
+def listed(expr: Expr) -> tuple[Expr, ...] | None:
+    """What a column of lists has in each list. None for another column."""
+    return expr.args if isinstance(expr, Call) and expr.detail == "list_value" else None
+
+
+def _lists(columns: Sequence[Any]) -> Any:
+    """Columns of numbers as one column of lists."""
+    import pyarrow as pa
+
+    flat = pa.chunked_array(columns).take(np.arange(len(columns) * len(columns[0])).reshape(len(columns), -1).T.ravel())
+    ends = np.arange(0, flat.length() + 1, len(columns), dtype=np.int32)
+    return pa.ListArray.from_arrays(ends, flat.combine_chunks())
+
+
+def _shown(value: Any, error: float | None, low: Any = None, high: Any = None) -> str:
+    """A noisy value with its error, or with both ends of its interval if they are known."""
+    return _cell(value, error) if low is None or high is None else _between(value, low, high)
 
 
 def _key(value: Any) -> str:

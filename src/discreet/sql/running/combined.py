@@ -26,7 +26,7 @@ from discreet.releases import Release
 from discreet.sql.plan import Plan
 from discreet.sql.reading.combined import Combination, name_of
 from discreet.sql.reading.parse import without_alias
-from discreet.sql.running.answer import CONFIDENCE, Answer
+from discreet.sql.running.answer import CONFIDENCE, Answer, listed
 from discreet.sql.running.redrawn import interval_of, redrawn_table
 from discreet.sql.running.shown import DRAW
 from discreet.sql.schema import Table, Type
@@ -51,6 +51,12 @@ class CombinedPlan:
 
     def check(self) -> None:
         """Refuse, before anything is charged, a statement that cannot be computed from the answers."""
+        if any(listed(output.expr) for plan in self.plans for output in plan.question.outputs):
+            raise NotAllowed(
+                "A statement over answers cannot use lists. Nothing was charged. Ask for each quantile in a column of "
+                "its own.",
+                code="sql-not-computable",
+            )
         columns = {
             name_of(number): {output.name: output.expr.type for output in plan.question.outputs}
             for number, plan in enumerate(self.plans)
@@ -135,6 +141,10 @@ class CombinedAnswer(Answer):
     @property
     def noisy(self) -> list[str]:
         return [name for name, fixed in zip(self.names, self._fixed(), strict=True) if not fixed]
+
+    @property
+    def _chosen(self) -> list[str]:
+        return []  # what is made of chosen values is a value like any other
 
     @property
     def clipped(self) -> dict[str, float | None]:

@@ -216,8 +216,8 @@ class Statement:
     # --- values -------------------------------------------------------------------------------------------
 
     def values(self, number: int) -> str:
-        """For a quantile, or a count of distinct values: the values of each group, with their frequencies. Where a
-        matching counts distinct values: those of each person.
+        """For a value that is chosen, or a count of distinct values: the values of each group, with their frequencies.
+        Where a matching counts distinct values: those of each person.
         """
         measure, (flag, value) = self.question.measures[number], self.parts[number]
         where = _where(flag)
@@ -320,7 +320,7 @@ class Named:
 
 def _has_value(measure: Measure) -> Expr | None:
     """The condition that a row has a value that can be added or ranked."""
-    if measure.value is None or measure.kind not in ("sum", "quantile"):
+    if measure.value is None or measure.kind not in ("sum", "quantile", "mode"):
         return None
     return has_number(measure.value)
 

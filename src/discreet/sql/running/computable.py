@@ -56,20 +56,23 @@ def check_clippable(question: Question, engine: Engine, clipping: Clipping) -> N
 
 
 def _few(clipping: Clipping, clip: Clip) -> tuple[Clipping, Clip]:
-    """One number of each kind and sort."""
+    """One number of each sort, and its kind."""
     basis = clipping.basis
     sorts = [
-        (kind, _sort_of(measure), minus is None)
-        for kind, measure, minus in zip(basis.kinds, basis.measures, basis.minus, strict=True)
+        (_sort_of(measure), minus is None, *steps)
+        for measure, minus, *steps in zip(basis.measures, basis.minus, clip.shifts, clip.factors, strict=True)
     ]
     places = _first_of_each(range(len(sorts)), sorts.__getitem__)
+    kinds = list(dict.fromkeys(basis.kinds[place] for place in places))
 
     def chosen(parts: Sequence[_One]) -> tuple[_One, ...]:
         return tuple(parts[place] for place in places)
 
-    fewer = Basis(chosen(basis.measures), chosen(basis.minus), chosen(basis.kinds), {})
+    numbered = tuple(kinds.index(kind) for kind in chosen(basis.kinds))
+    fewer = Basis(chosen(basis.measures), chosen(basis.minus), numbered, {})
+    limits = tuple(clipping.limits[kind] for kind in kinds)
     clip = replace(clip, sizes=chosen(clip.sizes), shifts=chosen(clip.shifts), factors=chosen(clip.factors))
-    return replace(clipping, basis=fewer), clip
+    return replace(clipping, basis=fewer, limits=limits), clip
 
 
 def _sort_of(measure: Measure) -> Hashable:

@@ -157,7 +157,7 @@ def _measure(plan: Plan, number: int, confidence: float) -> dict[str, Any]:
     """A number that gets noise, in the unit of its column."""
     measure, accuracy = plan.question.measures[number], plan.price.parts[number].error(confidence)
     used = next(aggregate.name for aggregate in plan.question.aggregates if number in aggregate.parts)
-    what = {"count": "rows", "distinct": "values"}.get(measure.kind, measure.kind)
+    what = {"count": "rows", "distinct": "values", "mode": "choice"}.get(measure.kind, measure.kind)
     unit = float(measure.step) ** measure.power if measure.kind == "sum" else 1.0
     facts = {
         "name": f"{what}{' of squares' if measure.power == 2 else ''} for {used}",
@@ -175,7 +175,7 @@ def _measure(plan: Plan, number: int, confidence: float) -> dict[str, Any]:
     return facts | {
         "moved_by": float(plan.price.sensitivities[number].amount) * unit,
         "error": accuracy.amount * unit,
-        "of": "ranks" if accuracy.of == "rank" else "",
+        "of": {"rank": "ranks", "score": "rows"}.get(accuracy.of, ""),
     }
 
 
@@ -185,7 +185,7 @@ def _column(plan: Plan, output: Output, confidence: float) -> dict[str, Any]:
         return {"name": output.name, "is": "a key", "error": 0.0, "of": ""}
     used = [aggregate for aggregate in plan.question.aggregates if aggregate.field in set(output.expr.fields())]
     column = {"name": output.name, "is": " and ".join(aggregate.name for aggregate in used)}
-    if isinstance(output.expr, Ref) and used[0].kind in ("count", "sum", "quantile"):
+    if used[0].kind == "mode" or (isinstance(output.expr, Ref) and used[0].kind in ("count", "sum", "quantile")):
         known = _measure(plan, used[0].parts[0], confidence)
         return column | {part: known[part] for part in ("error", "of", "error_in_limits") if part in known}
     if plan.clipping is not None and plan.clipping.searched:
@@ -199,8 +199,10 @@ def _example_error(plan: Plan, output: Output, rows: int, confidence: float) -> 
     question, numbers = plan.question, []
     for measure in question.measures:
         each = measure.reach**2 / 3 if measure.power == 2 else (measure.lowest + measure.highest) / 2
-        drawn = measure.kind == "quantile"  # its interval depends on the data
-        numbers.append(np.full(3 if drawn else 1, np.nan if drawn else rows * (each if measure.kind == "sum" else 1)))
+        size = 3 if measure.kind == "quantile" else 1
+        # the interval of what is chosen depends on the data
+        known = np.nan if measure.is_chosen else rows * (each if measure.kind == "sum" else 1)
+        numbers.append(np.full(size, known))
     keys = [tuple((key.domain or (None,))[0] for key in question.keys)]
     band = Columns(question, plan.price, numbers, keys).band(output.expr, confidence)
     half = math.inf if band is None else float(band[1][0] - band[0][0]) / 2

@@ -118,6 +118,8 @@ class Columns:
 
     def _measure_band(self, part: int, each: float) -> Band | None:
         measure, noisy = self.question.measures[part], self.noisy[part]
+        if measure.kind == "mode":
+            return None
         if measure.kind == "quantile":
             return self._drawn_band(part, each)
         offsets = self._offsets(part, each)
@@ -151,6 +153,8 @@ class Columns:
         noisy, size = self.noisy[part], (draws, len(self.keys))
         if self.shown is not None:
             return self._redrawn_at_levels(part, draws, uniform) if len(self.keys) else np.zeros(size)
+        if self.question.measures[part].kind == "mode":
+            return None
         if self.question.measures[part].kind == "quantile":
             band = self._drawn_band(part, 0)
             if band is None:
@@ -221,6 +225,8 @@ def combine(aggregate: Aggregate, measures: list[Measure], numbers: list[Floats]
             return numbers[0] * float(measures[0].step)
         case "quantile":
             return float(measures[0].center) + numbers[0][:, 1] * float(measures[0].step)
+        case "mode":
+            return float(measures[0].center) + numbers[0]
     count = np.maximum(numbers[0], 1.0)
     moved = numbers[1] * float(measures[1].step) / count
     if aggregate.kind == "mean":

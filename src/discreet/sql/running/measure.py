@@ -18,7 +18,9 @@ from discreet.sql.running.support import count_supported
 
 
 def read_measures(question: Question, engine: Engine, bounds: Bounds | None, groups: Groups) -> list[Any]:
-    """For each measure, the integers of all groups. For a quantile, the values in each group."""
+    """For each measure, the integers of all groups. For a quantile, the values in each group; for a mode, how many rows
+    have each value.
+    """
     seed = random_integer(62)
 
     def statement() -> Statement:
@@ -34,7 +36,7 @@ def read_measures(question: Question, engine: Engine, bounds: Bounds | None, gro
         for number, vector in zip(additive, place_numbers(keys, table.columns[width:], groups), strict=True):
             found[number] = vector
     for number, measure in enumerate(question.measures):
-        if measure.kind not in ("distinct", "quantile"):
+        if measure.is_added:
             continue
         if measure.kind == "distinct" and bounds is not None and engine.dialect.gathers:
             pairs = engine.table(statement().supported(number))
@@ -44,6 +46,10 @@ def read_measures(question: Question, engine: Engine, bounds: Bounds | None, gro
         keys = keys_of(question, table)
         if measure.kind == "distinct":
             [found[number]] = place_numbers(keys, [table.column(width)], groups)
+        elif measure.kind == "mode":
+            found[number] = _frequencies(
+                groups.places(keys), table.columns[width:], (groups.count, measure.highest + 1)
+            )
         else:
             found[number] = _values(groups.places(keys), table.columns[width:], groups.count)
     return found
@@ -81,6 +87,14 @@ def read_undeclared(question: Question, engine: Engine, bounds: Bounds | None) -
     groups = FoundGroups(question)
     *measures, people = read_measures(asked, engine, bounds, groups)
     return groups.keys(), people, measures
+
+
+def _frequencies(places: Places, columns: Sequence[Any], shape: tuple[int, int]) -> list[Any]:
+    """How often each value occurs in each group."""
+    values, counts = (np.asarray(column).astype(np.int64) for column in columns)
+    found, known = np.zeros(shape, dtype=np.int64), places >= 0
+    found[places[known], values[known]] = counts[known]
+    return list(found)
 
 
 def _values(places: Places, columns: Sequence[Any], size: int) -> list[Any]:

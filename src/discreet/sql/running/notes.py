@@ -103,6 +103,14 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
     extremes = [m for m in plan.question.measures if m.kind == "quantile" and m.quantile in EXTREMES.values()]
     if extremes:
         notes.append("MIN and MAX are answered as the quantiles 0.001 and 0.999.")
+    for number, measure in enumerate(plan.question.measures):
+        if measure.kind == "mode":
+            used = next(one.name for one in plan.question.aggregates if number in one.parts)
+            ahead = math.ceil(float(plan.price.parts[number].error(0.95)))
+            notes.append(
+                f"{used} is chosen at random among the most common values. With 95% confidence, no other value has "
+                f"{ahead:,} rows more."
+            )
     return (*notes, *_notes_on_shown(plan.question, plan.price.selection is not None or plan.bar is not None))
 
 
