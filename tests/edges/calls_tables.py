@@ -206,7 +206,8 @@ def in_sql(source: Any) -> Any:
     with fresh_folder() as folder:
         database = dp.connect(policy(source, folder, row=True))
         texts = ("SELECT COUNT(*) AS k, SUM(x) AS s FROM people", "SELECT c, COUNT(*) AS k FROM people GROUP BY c",
-                 "SELECT n, COUNT(*) AS k FROM people WHERE x >= 0.5 GROUP BY n")  # fmt: skip
+                 "SELECT n, COUNT(*) AS k FROM people WHERE x >= 0.5 GROUP BY n",
+                 "SELECT n, MODE(c) IN ('a', 'b') AS m FROM people GROUP BY n")  # fmt: skip
         answers = [database.sql(text, epsilon=1) for text in texts]
         return [[str(answer.table.schema), *answer.table.to_pylist()] for answer in answers]
 

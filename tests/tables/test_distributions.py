@@ -181,6 +181,21 @@ def test_a_grid_that_is_none_is_told(wrong):
 # --- common values ----------------------------------------------------------------------------------------------
 
 
+def test_the_most_common_values_of_each_group():
+    rows = [("p", "a")] * 60 + [("p", "b")] * 30 + [("q", "b")] * 50 + [("q", "c")] * 20 + [("q", "elsewhere")] * 90
+    groups, values = zip(*rows, strict=True)
+    table, _ = table_of(values, g=groups)
+    asked = {"choices": ["a", "b", "c"], "epsilon": 5}
+    chosen = table.most_common("x", by={"g": ["p", "q"]}, **asked)
+    assert chosen.value == {"p": "a", "q": "b"}
+    assert chosen.error(0.95).of == "score"
+    assert table.most_common("x", by={"g": ["p", "q"]}, k=2, **asked).value == {"p": ["a", "b"], "q": ["b", "c"]}
+    found = table.most_common("x", by="g", epsilon=5, delta=1e-6)
+    assert found.value == {"p": "a", "q": "elsewhere"}
+    with pytest.raises(dp.InvalidArgument, match="already"):
+        table.most_common("x", by="x", **asked)
+
+
 def test_the_most_common_values_come_best_first():
     values = ["a"] * 500 + ["b"] * 300 + ["c"] * 100
     table, _ = table_of(values)

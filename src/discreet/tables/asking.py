@@ -53,6 +53,17 @@ def text_of(query: str | Conditioned) -> str:
     return query if isinstance(query, str) else query.text
 
 
+def largest_by_group(answer: dict[str, list[Any]], *, keys: Sequence[str], n: str, number: int) -> dict[Any, Any]:
+    """The values with the largest noisy counts in each group."""
+    *groups, value = (answer[key] for key in keys)
+    counts: dict[Any, dict[str, list[Any]]] = {}
+    for group, one, count in zip(zip(*groups, strict=True), value, answer[n], strict=True):
+        found = counts.setdefault(group[0] if len(group) == 1 else group, {"value": [], "n": []})
+        found["value"].append(one)
+        found["n"].append(count)
+    return {group: largest(found, number=number) for group, found in counts.items()}
+
+
 def largest(answer: dict[str, list[Any]], *, number: int) -> Any:
     """The values with the largest noisy counts: one, or a list of several. Equal counts keep the order of the answer,
     which is sorted by value.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
+from operator import itemgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -34,6 +35,7 @@ from discreet.tables.asking import (
     counts_by_value,
     grouped,
     largest,
+    largest_by_group,
     names_of,
     query_of,
     selected,
@@ -65,6 +67,7 @@ from discreet.tables.offer import (
     SqlOffer,
     TableRows,
     error_of_all,
+    error_of_choice,
     error_of_counts,
     error_of_largest,
     error_of_one,
@@ -385,7 +388,7 @@ class Methods:
         levels = all_levels([[quote(key) for key in one] for one in hierarchies])
         question = query_of(f"{quoted(keys)}, {number} AS {quote(name)}", where, levels)
         plan = replace(planner.plan(question, epsilon=epsilon, delta=delta), positive=positive)
-        value_of = by_group(keys, [name], lambda values: values[0])
+        value_of = by_group(keys, [name], itemgetter(0))
         return GroupedOffer(planner, plan, value_of, partial(error_of_groups, names=[name]))
 
     def most_common(
@@ -397,18 +400,31 @@ class Methods:
         delta: Number = 0,
         k: int = 1,
         where: str | None = None,
+        by: By | None = None,
     ) -> Offer[Release]:
-        """The value that (nearly) the most rows have. With `k`, the `k` most common, best first.
+        """The value that (nearly) the most rows have. With `k`, the `k` most common, best first. With `by`, those of
+        each group.
 
         Declared `choices` are chosen by permute-and-flip, or by the exponential mechanism if the ledger's rule makes
         that one more accurate. Without them, it is the value with the largest noisy count among those that enough
         people have, which needs a `delta`. If there is none, it is None. With `k`, there may be fewer than `k`.
         """
-        planner, question = self._by_value(column, where, choices)
         number = check_count(k, "k")
+        if by is not None and choices is not None and number == 1:
+            check_other(column, grouping(by))
+            chosen, known = {"value": f"MODE({self._quoted(column)})"}, {column: choices}
+            offer = self._by_group(chosen, {}, epsilon, delta, where, by, itemgetter(0), choices=known)
+            return replace(offer, error_of=error_of_choice)
+        planner, question = self._by_value(column, where, choices, by)
+        error = partial(error_of_largest, of="score" if number == 1 else "every score")
+        if by is not None:
+            keys, n = names_of(grouping(by))
+            value_of = partial(largest_by_group, keys=keys, n=n, number=number)
+            return GroupedOffer(
+                planner, planner.plan(question, epsilon=epsilon, delta=delta), value_of, partial(error, n=n)
+            )
         if choices is None:
             plan = planner.plan(question, epsilon=epsilon, delta=delta)
-            error = partial(error_of_largest, of="score" if number == 1 else "every score")
             return SqlOffer(planner, plan, partial(largest, number=number), error)
         counted = Votes.of(planner, question, where, epsilon, delta)
         return FoundFirst(counted, lambda known: votes(known, column, number))
@@ -464,14 +480,15 @@ class Methods:
         where: str | None,
         by: By,
         of_group: Callable[[list[Any]], Any],
-        kind: Type,
+        kind: Type = "number",
+        choices: Mapping[str, Any] | None = None,
     ) -> GroupedOffer:
         """Aggregates of each group. `of_group` makes the value of a group from its numbers."""
         groups = grouping(by)
         keys = [self._column(key).name for key in groups]
         names = [unused(name, keys) for name in aggregates]
         shown = [f"{text} AS {quote(name)}" for name, text in zip(names, aggregates.values(), strict=True)]
-        planner = self._planner(between, groups)
+        planner = self._planner(between, groups | dict(choices or {}))
         question = query_of(", ".join([quoted(keys), *shown]), where, f" GROUP BY {quoted(keys)}")
         plan = planner.plan(question, epsilon=epsilon, delta=delta)
         days = tuple(names) if kind in DAYS else ()

@@ -87,21 +87,26 @@ def error_of_all(answer: Answer, confidence: float) -> Accuracy:
     return _half(answer, [output.name for output in answer.question.outputs], each, ranks, confidence)
 
 
-def error_of_counts(answer: Answer, confidence: float) -> Accuracy:
+def error_of_counts(answer: Answer, confidence: float, n: str = "n") -> Accuracy:
     """The error of each count: its noise and, if people were scaled down, what is lost to that."""
     noise: Accuracy = answer.price.parts[0].error(confidence)
-    if answer.clipped["n"] is None:
+    if answer.clipped[n] is None:
         return noise
-    errors = answer.with_errors(confidence).column("n_error").to_pylist()
+    errors = answer.with_errors(confidence).column(f"{n}_error").to_pylist()
     return replace(noise, amount=max([float(noise), *(half for half in errors if half is not None)]))
 
 
-def error_of_largest(answer: Answer, confidence: float, *, of: str) -> Accuracy:
+def error_of_choice(answer: Answer, confidence: float) -> Accuracy:
+    """How many rows more another value may have than the chosen one. Holds for one group."""
+    return Accuracy(amount=float(answer.price.parts[0].error(confidence)), confidence=confidence, of="score")
+
+
+def error_of_largest(answer: Answer, confidence: float, *, of: str, n: str = "n") -> Accuracy:
     """How far the true counts of the values with the largest noisy counts may be from the largest true ones. Values
     that are not shown are left out: too few people have them.
     """
     each = 1 - (1 - confidence) / max(1, answer.table.num_rows)
-    return Accuracy(amount=2 * float(error_of_counts(answer, each)), confidence=confidence, of=of)
+    return Accuracy(amount=2 * float(error_of_counts(answer, each, n)), confidence=confidence, of=of)
 
 
 def _half(
