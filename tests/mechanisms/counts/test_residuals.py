@@ -146,12 +146,14 @@ def squared_moves(made, first, second):
     total = Fraction(0)
     for part, (_, (variance, size)) in zip(made.closure, tape.calls, strict=True):
         counts = [made.workload.domain.counts(made.workload.domain.codes(rows), part) for rows in (first, second)]
-        assert size == counts[0].size
+        bases = [made._bases[name] for name in part]
+        unit = math.prod(basis.unit for basis in bases)
         wide = variance / (made._variances[part] * Fraction(made.stddev) ** 2)
-        steps = math.isqrt(int(wide)) // size  # of the finer lattice in 1/cells
-        assert (steps * size) ** 2 == wide
+        steps = math.isqrt(int(wide)) // unit  # of the finer lattice in one unit
+        assert (steps * unit) ** 2 == wide
         assert variance >= residuals._FINE
-        moved = steps * (residuals._center(counts[0]) - residuals._center(counts[1]))
+        moved = steps * (residuals._measure(bases, counts[0]) - residuals._measure(bases, counts[1]))
+        assert size == moved.size
         total += sum(int(m) ** 2 for m in moved.ravel()) / variance
     return total
 
@@ -230,9 +232,9 @@ def test_the_exact_divergence_is_the_claimed_one(monkeypatch):
 
 def test_mutant_counts_instead_of_residuals(monkeypatch):
     """All of the marginal is noised at the price of its residual."""
-    monkeypatch.setattr(residuals, "_center", lambda counts: counts * counts.size)
+    monkeypatch.setattr(residuals, "_measure", lambda bases, counts: counts * counts.size)
     exact_runs(monkeypatch)  # no mutant yet: noise hides the rest as long as the projection takes it away again
-    monkeypatch.setattr(residuals, "_project", lambda table: table)
+    monkeypatch.setattr(residuals, "_restore", lambda bases, table: table)
     with pytest.raises(NotPrivate):
         exact_runs(monkeypatch)
 
