@@ -39,7 +39,7 @@ Names = tuple[str, ...]
 _FINE = 2**56
 """The variance of the noise in squared lattice steps is at least this."""
 _ALL_SETS = 16
-_ALL_QUESTIONS = 10**6
+_ALL_QUESTIONS = 10**5
 
 
 def rows_of(sensitivity: SensitivityLike) -> tuple[int, Sensitivity | None]:
@@ -275,24 +275,21 @@ class ResidualMarginals:
     def _questions(self, names: Sequence[str]) -> int:
         return math.prod(self._bases[name].sums[2] for name in names)
 
-    def _spreads(self, names: Sequence[str]) -> tuple[Floats, int]:
+    def _spreads(self, names: Sequence[str]) -> tuple[Floats, Floats]:
         """The variances of all questions about these columns, and how many questions each of them stands for.
 
-        Where there are too many, one bound stands for all of them.
+        Where there are many, groups of questions have one bound.
         """
         asked = self._ordered(names)
-        spreads = {name: self._bases[name].spreads for name in asked}
-        times = math.prod(spread[2] for spread in spreads.values())
-        if math.prod(len(spread[0]) for spread in spreads.values()) > _ALL_QUESTIONS:
-            spreads = {name: (v.max(keepdims=True), s.max(keepdims=True), 1) for name, (v, s, _) in spreads.items()}
-            times = self._questions(asked)
+        ordered = sum(self._bases[name].matrix is not None for name in asked)
+        most = math.floor(_ALL_QUESTIONS ** (1 / max(1, ordered)))
+        spreads = {name: self._bases[name].grouped(most) for name in asked}
         total: Any = 0.0
         for part in self._known_parts(asked):
-            table = np.array(float(self._variances[part]))
-            for name in asked:
-                table = np.multiply.outer(table, spreads[name][0 if name in part else 1])
-            total = total + table
-        return np.ravel(total) * float(exactly(self.stddev)) ** 2, times
+            factors = [spreads[name][0 if name in part else 1] for name in asked]
+            total = total + float(self._variances[part]) * _outer(factors)
+        times = _outer([spreads[name][2] for name in asked])
+        return np.ravel(total) * float(exactly(self.stddev)) ** 2, np.ravel(times)
 
     def _known_parts(self, names: Names) -> list[Names]:
         parts = self._parts_of(names)
@@ -319,8 +316,7 @@ class ResidualMarginals:
         sets = self.workload.sets if of is None else (tuple(of),)
         found = [self._spreads(names) for names in sets]
         if of is None:
-            spread = np.sqrt(np.concatenate([variances for variances, _ in found]))
-            questions = np.concatenate([np.full(len(variances), float(times)) for variances, times in found])
+            spread, questions = np.sqrt(np.concatenate([v for v, _ in found])), np.concatenate([t for _, t in found])
         else:
             spread, questions = np.sqrt(found[0][0].max(keepdims=True)), np.ones(1)
         from scipy.special import ndtr
@@ -409,6 +405,13 @@ class ResidualMarginals:
 def _root_of_total(costs: Mapping[Names, tuple[Fraction, float]]) -> float:
     """The root of the sum of variances of the best plan of cost 1."""
     return math.fsum(math.sqrt(kept * Fraction(weight)) for kept, weight in costs.values())
+
+
+def _outer(factors: Sequence[Floats]) -> Floats:
+    table: Floats = np.ones(())
+    for factor in factors:
+        table = np.multiply.outer(table, factor)
+    return table
 
 
 def _measure(bases: Sequence[Basis], counts: NDArray[Any]) -> NDArray[Any]:
