@@ -503,6 +503,7 @@ def test_tiny_noise_on_large_counts_does_not_wrap():
         lambda: plan((2, 2), 1).guarantee(Workload.marginals(domain(2, 2), 1).sensitivity(dp.row())),
         lambda: plan((2, 2), 1).error(1),
         lambda: plan((2, 2), 1, prefixes="c0"),
+        lambda: plan((2, 2), 1, ranges=0),
         lambda: plan((2, 2), 1, prefixes=("c0",), ranges=("c0",)),
         lambda: plan((2, 2), 1, ranges=("c7",)),
         lambda: plan((2, 2000), 1, ranges=("c1",)).expected_rmse(),

@@ -59,7 +59,7 @@ class Basis:
     def restore(self, measured: Floats, axis: int) -> Floats:
         """The counts without their total, from R·counts."""
         if self.inverse is None:
-            return measured - measured.mean(axis=axis, keepdims=True)
+            return np.asarray(measured - measured.mean(axis=axis, keepdims=True))
         return np.moveaxis(np.tensordot(self.inverse, measured, axes=(1, axis)), 0, axis)
 
     def spread(self, low: int, high: int) -> tuple[float, float]:
@@ -82,7 +82,10 @@ class Basis:
         if self.asked == "ranges":
             low, high = np.triu_indices(self.size, 1)
             ranges = variances[low] + variances[high] - 2 * covariance[low, high]
-            variances, shares = np.concatenate([variances, ranges]), np.concatenate([shares, shares[high] - shares[low]])
+            variances, shares = (
+                np.concatenate([variances, ranges]),
+                np.concatenate([shares, shares[high] - shares[low]]),
+            )
         return variances, shares**2, np.ones(len(variances))
 
     def grouped(self, most: int) -> tuple[Floats, Floats, Floats]:
@@ -104,7 +107,7 @@ class Basis:
 
 @lru_cache(maxsize=256)
 def cells_basis(size: int) -> Basis:
-    """The basis for single cells: n − J in units of 1/n, which is optimal for them. Source: Xiao-He-Zhang-Kifer 2023."""
+    """The basis for single cells: n − J in units of 1/n, which is optimal. Source: Xiao-He-Zhang-Kifer 2023."""
     return Basis(
         size=size,
         unit=size,
@@ -122,7 +125,7 @@ def ordered_basis(size: int, asked: Asked, tilt: float, unit: int) -> Basis:
 
     Of all strategies S = XᵀX with columns of length at most 1, take the one with the smallest sum of variances of the
     questions, with an additional weight of the total. S minus as much of the total as possible is RᵀR, and R is rounded
-    to multiples of 1/`unit`. Source: Xiao-He-Toksoz-Ding-Zhang-Kifer 2025 (ResidualPlanner+), where tilt is 0.
+    to multiples of 1/`unit`. Source: He et al. 2026 (ResidualPlanner+), where tilt is 0.
     """
     if size > LARGEST:
         raise InvalidArgument(
@@ -136,6 +139,7 @@ def ordered_basis(size: int, asked: Asked, tilt: float, unit: int) -> Basis:
     corner = np.linalg.cholesky(rest[:-1, :-1])
     real = np.hstack([corner.T, np.linalg.solve(corner, rest[:-1, -1:])])
     matrix = np.rint(real * unit).astype(np.int64)
+    matrix.setflags(write=False)
     products = matrix.T @ matrix
     inverse = np.linalg.inv(np.vstack([np.ones(size), matrix / unit]))
     return Basis(
@@ -154,9 +158,9 @@ def ordered_basis(size: int, asked: Asked, tilt: float, unit: int) -> Basis:
 def _strategy(size: int, asked: Asked, tilt: float) -> Floats:
     """S with diagonal at most 1 and nearly the smallest trace of V·S⁻¹, where V are the questions.
 
-    If the columns have weights w with sum 1 and D = diag(√w), the best S for Σ w·diag(S) ≤ 1 is D⁻¹(DVD)^½D⁻¹. It is the
-    best of all if its diagonal is constant. So the weights of larger entries grow until all entries agree within 0.02%;
-    what is lost by this is at most as much.
+    If the columns have weights w with sum 1 and D = diag(√w), the best S for Σ w·diag(S) ≤ 1 is D⁻¹(DVD)^½D⁻¹. It is
+    the best of all if its diagonal is constant. So the weights of larger entries grow until all entries agree within
+    0.02%; what is lost by this is at most as much.
     """
     from scipy.linalg import eigh  # MRRR, which waits less for other threads than the method of numpy
 
@@ -174,5 +178,4 @@ def _strategy(size: int, asked: Asked, tilt: float) -> Floats:
             break
         weights = weights * diagonal**2.5
         weights /= weights.sum()
-    found: Floats = (vectors * values) @ vectors.T / np.outer(root, root)
-    return found / diagonal.max()
+    return np.asarray((vectors * values) @ vectors.T / np.outer(root, root) / diagonal.max())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -77,7 +77,7 @@ class ResidualMarginals:
     Error: the variance of every question is Σ_{A⊆B} σ_A² Π_{i∈A} v_i Π_{j∈B∖A} s_j, where v_i is its variance from R_i
     with noise 1, and √s_j its share of the total. It is known before any row is read. If all columns are asked as
     cells, no unbiased Gaussian plan of this cost has a smaller sum of variances over the workload.
-    Source: Xiao-He-Zhang-Kifer 2023 (ResidualPlanner); Xiao-He-Toksoz-Ding-Zhang-Kifer 2025 (ResidualPlanner+); zCDP on
+    Source: Xiao-He-Zhang-Kifer 2023 (ResidualPlanner); He et al. 2026 (ResidualPlanner+); zCDP on
     a lattice: Canonne-Kamath-Steinke 2020.
     """
 
@@ -94,7 +94,7 @@ class ResidualMarginals:
             )
         for field in ("prefixes", "ranges"):
             names = getattr(self, field)
-            if isinstance(names, str):
+            if isinstance(names, str | bytes) or not isinstance(names, Iterable):
                 raise InvalidArgument(f"{field} must be a tuple of columns, such as ('age',).", code="wrong-type")
             object.__setattr__(self, field, tuple(names))
         self.workload.domain.axes((*self.prefixes, *self.ranges))
