@@ -30,6 +30,7 @@ COMMANDS = {
     "sql": "sql",
     "planning": "planning",
     "cubes": "cubes",
+    "marginals": "marginals",
     "clipping": "clipping",
     "keys": "keys",
     "engines": "engines",

@@ -2,14 +2,14 @@
 
 The table of counts over a set B of columns is a sum of independent parts, one for each A ⊆ B: the information in the
 columns of A that no smaller set contains. Each part is measured once, with its own noise, and every marginal is the sum
-of its parts.
+of its parts. Columns whose values are ordered may be asked as prefixes or ranges; then they are measured accordingly.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -26,6 +26,8 @@ from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee, ZeroConcentrated
 from discreet.guarantees.privacy_loss.compose import LossDistribution
 from discreet.guarantees.privacy_loss.derived_pairs import near_gaussian
+from discreet.mechanisms.counts import residual_bases
+from discreet.mechanisms.counts.residual_bases import Basis, Floats, cells_basis, ordered_basis
 from discreet.mechanisms.protocol import least_noise, meets, tidy
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.queries.workload import Workload
@@ -34,10 +36,10 @@ from discreet.rows.containers import Data
 from discreet.rows.convex import onto_simplex
 
 Names = tuple[str, ...]
-Floats = NDArray[np.float64]
 _FINE = 2**56
 """The variance of the noise in squared lattice steps is at least this."""
 _ALL_SETS = 16
+_ALL_QUESTIONS = 10**5
 
 
 def rows_of(sensitivity: SensitivityLike) -> tuple[int, Sensitivity | None]:
@@ -59,22 +61,30 @@ def rows_of(sensitivity: SensitivityLike) -> tuple[int, Sensitivity | None]:
 class ResidualMarginals:
     """Measures the residual of every subset of the sets of a workload of marginals, and so all of its marginals.
 
-    The residual of A is P_A·x_A, where x_A are the counts and P_A = ⊗(1 − J/n_i) is the projection on what no smaller
-    set contains. In units of 1/Πn_i it is a vector of whole numbers. Independent discrete Gaussian noise of standard
-    deviation σ_A is added to each entry, on this lattice or a finer one. The part of the noise outside the space of the
-    residual is projected away. `stddev` scales the plan: with 1, it costs as much as one count with noise of standard
-    deviation 1, Σ p_A/σ_A² = 1 with p_A = Π(1 − 1/n_i).
+    The questions about a set of columns are all combinations of the questions about each: whether a row has the value
+    v, for `prefixes` whether it has at most the value v, and for `ranges` whether its value lies between v and w.
+    Every column has an integer matrix R_i, which measures what the column adds to the total, in units of 1/u_i:
+    n − J in units of 1/n for cells, and otherwise one that is optimized for the questions. The residual of A is the
+    vector of whole numbers ⊗R_i·x_A, where x_A are the counts. Independent discrete Gaussian noise of standard
+    deviation σ_A·Πu_i is added to each entry, on this lattice or a finer one. The counts are computed from the noisy
+    residuals by the inverse of each R_i. `stddev` scales the plan: with 1, it costs as much as one count with noise of
+    standard deviation 1, Σ p_A/σ_A² = 1, where p_A = Π_{i∈A} p_i and p_i is the largest squared length of a column of
+    R_i/u_i, which is 1 − 1/n_i for cells.
 
-    Promise: one added row moves the residual of A by exactly ‖P_A e‖₂ = √p_A, a whole number of lattice steps in every
+    Promise: one added row moves the residual of A by at most √p_A, a whole number of lattice steps in every
     coordinate. So the release is 1/(2·stddev²)-zCDP, and its δ(ε) is that of the continuous law plus a certified slack.
-    For a replaced row, the cost is the exact worst case over the sets of columns in which it may change.
-    Error: every cell of the marginal of B has the variance Σ_{A⊆B} σ_A² p_A Π_{j∈B∖A} n_j⁻², which is known before any
-    row is read. No unbiased Gaussian plan of this cost has a smaller sum of variances over the workload.
-    Source: Xiao-He-Zhang-Kifer 2023 (ResidualPlanner); zCDP on a lattice: Canonne-Kamath-Steinke 2020.
+    For a replaced row, the cost is the worst case over the sets of columns in which it may change.
+    Error: the variance of every question is Σ_{A⊆B} σ_A² Π_{i∈A} v_i Π_{j∈B∖A} s_j, where v_i is its variance from R_i
+    with noise 1, and √s_j its share of the total. It is known before any row is read. If all columns are asked as
+    cells, no unbiased Gaussian plan of this cost has a smaller sum of variances over the workload.
+    Source: Xiao-He-Zhang-Kifer 2023 (ResidualPlanner); He et al. 2026 (ResidualPlanner+); zCDP on
+    a lattice: Canonne-Kamath-Steinke 2020.
     """
 
     workload: Workload
     stddev: Number = 1
+    prefixes: Names = ()
+    ranges: Names = ()
 
     def __post_init__(self) -> None:
         check_positive(self.stddev, "stddev")
@@ -82,6 +92,12 @@ class ResidualMarginals:
             raise InvalidArgument(
                 "workload must be marginals, such as Workload.marginals(domain, 2).", code="wrong-type"
             )
+        for field in ("prefixes", "ranges"):
+            names = getattr(self, field)
+            if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+                raise InvalidArgument(f"{field} must be a tuple of columns, such as ('age',).", code="wrong-type")
+            object.__setattr__(self, field, tuple(names))
+        self.workload.domain.axes((*self.prefixes, *self.ranges))
 
     @property
     def query(self) -> Workload:
@@ -109,23 +125,47 @@ class ResidualMarginals:
         whole = tuple(name for name in self._ordered(names) if self._sizes[name] > 1)
         return [part for ways in range(len(whole) + 1) for part in itertools.combinations(whole, ways)]
 
+    @cached_property
+    def _bases(self) -> dict[str, Basis]:
+        """What is measured of each column. All ordered columns have the tilt with the smallest sum of variances."""
+        ordered = dict.fromkeys(self.prefixes, "prefixes") | dict.fromkeys(self.ranges, "ranges")
+        asked = {name: kind for name, kind in ordered.items() if self._sizes[name] > 1 and self._is_measured(name)}
+        cells = {name: cells_basis(n) for name, n in self._sizes.items() if name not in asked}
+        tilts = residual_bases.TILTS if asked else residual_bases.TILTS[:1]
+        tried = []
+        for tilt in tilts:
+            unit = residual_bases.UNIT
+            made = {name: ordered_basis(self._sizes[name], kind, tilt, unit) for name, kind in asked.items()}
+            tried.append(cells | made)
+        return min(tried, key=lambda bases: _root_of_total(self._costs(bases)))
+
+    def _is_measured(self, name: str) -> bool:
+        return any(name in part for part in self.closure)
+
+    def _costs(self, bases: Mapping[str, Basis]) -> dict[Names, tuple[Fraction, float]]:
+        """p_A and v_A of every set: its price, and its part of the sum of variances, both with noise of variance 1."""
+        weights = dict.fromkeys(self.closure, 0.0)
+        for names in self.workload.sets:
+            for part in self._parts_of(names):
+                inside = math.prod(bases[name].sums[0] for name in part)
+                weights[part] += inside * math.prod(bases[name].sums[1] for name in names if name not in part)
+        return {
+            part: (math.prod((bases[name].kept for name in part), start=Fraction(1)), weight)
+            for part, weight in weights.items()
+        }
+
     def _kept(self, names: Names) -> Fraction:
-        """p_A: the squared length of a unit vector's residual."""
-        return math.prod((1 - Fraction(1, n) for n in self._shape(names)), start=Fraction(1))
+        """p_A: the largest squared length of what an added row moves in the residual of A."""
+        return math.prod((self._bases[name].kept for name in names), start=Fraction(1))
 
     @cached_property
     def _variances(self) -> dict[Names, Fraction]:
         """σ_A² of the plan of cost 1, rounded up: √(p_A/v_A)·Σ√(p_A v_A)."""
-        weights = dict.fromkeys(self.closure, Fraction(0))
-        for names in self.workload.sets:
-            cells = math.prod(self._shape(names))
-            for part in self._parts_of(names):
-                left = cells // math.prod(self._shape(part))
-                weights[part] += self._kept(part) * Fraction(cells, left**2)
-        total = math.fsum(math.sqrt(self._kept(part) * weight) for part, weight in weights.items())
+        costs = self._costs(self._bases)
+        total = _root_of_total(costs)
         return {
-            part: significant(Fraction(math.sqrt(self._kept(part) / weight) * total * (1 + 1e-13)), up=True)
-            for part, weight in weights.items()
+            part: significant(Fraction(math.sqrt(kept / weight) * total * (1 + 1e-13)), up=True)
+            for part, (kept, weight) in costs.items()
         }
 
     @cached_property
@@ -135,28 +175,30 @@ class ResidualMarginals:
 
     @cached_property
     def _replaced(self) -> Fraction:
-        """The largest Σ ‖P_A(e−e')‖²/σ_A² over two rows, or for one that leaves the domain.
+        """The largest Σ ‖⊗R_i(e−e')‖²/σ_A² over two rows, or for one that leaves the domain.
 
-        ‖P_A(e−e')‖² = 2(p_A − Π_{i∈A} ([e_i = e'_i] − 1/n_i)) depends only on the columns that differ.
+        The squared length is at most 2(p_A − Π g_i), where g_i is the product of the two rows' columns of R_i. The sum
+        over A is linear in each g_i, so it is largest where every g_i is the smallest one or, for equal values, p_i.
         """
-        columns = [name for name in self.workload.domain.names if any(name in part for part in self.closure)]
+        columns = [name for name in self.workload.domain.names if self._is_measured(name)]
         if len(columns) <= _ALL_SETS:
             differs = np.arange(2 ** len(columns))
             cost = np.zeros(len(differs))
             for part, variance in self._variances.items():
                 product = np.ones(len(differs))
                 for name in part:
-                    n = self._sizes[name]
-                    product *= np.where(differs >> columns.index(name) & 1, -1 / n, 1 - 1 / n)
+                    basis = self._bases[name]
+                    changed = differs >> columns.index(name) & 1
+                    product *= np.where(changed, float(basis.opposed), float(basis.kept))
                 cost += 2 * (float(self._kept(part)) - product) / float(variance)
             worst = Fraction(float(cost.max()) * (1 + 1e-9))
         else:
             worst = sum(
                 (
-                    2 * self._kept(part) * Fraction(least, least - 1) / variance
+                    2 * self._kept(part) * (1 + max(-basis.opposed / basis.kept for basis in bases)) / variance
                     for part, variance in self._variances.items()
                     if part
-                    for least in [min(self._shape(part))]
+                    for bases in [[self._bases[name] for name in part]]
                 ),
                 Fraction(0),
             )
@@ -177,14 +219,23 @@ class ResidualMarginals:
         )
 
     @classmethod
-    def for_guarantee(cls, guarantee: Guarantee, *, workload: Workload, sensitivity: SensitivityLike = 1) -> Self:
+    def for_guarantee(
+        cls,
+        guarantee: Guarantee,
+        *,
+        workload: Workload,
+        sensitivity: SensitivityLike = 1,
+        prefixes: Sequence[str] = (),
+        ranges: Sequence[str] = (),
+    ) -> Self:
         """The least noise that keeps `guarantee`. `sensitivity` is the number of rows of one unit."""
-        plan = cls(workload=workload)
+        plan = cls(workload=workload, prefixes=prefixes, ranges=ranges)  # type: ignore[arg-type]  # made tuples
         costs = {"_variances": plan._variances, "_added": plan._added, "_replaced": plan._replaced}
 
         def make(stddev: Fraction) -> Any:
-            made = cls(workload=workload, stddev=tidy(stddev))
-            vars(made).update(closure=plan.closure, **costs)  # the plan's shape does not depend on its scale
+            made = cls(workload=workload, stddev=tidy(stddev), prefixes=plan.prefixes, ranges=plan.ranges)
+            shape = {"closure": plan.closure, "_bases": plan._bases}
+            vars(made).update(**shape, **costs)  # they do not depend on the scale
             return made
 
         rows, bound = rows_of(sensitivity)
@@ -202,13 +253,43 @@ class ResidualMarginals:
     # --- how wrong it will be, before anything is spent ---------------------------------------------------
 
     def variance_of(self, names: Sequence[str]) -> float:
-        """The variance of every cell of the marginal over these columns."""
+        """The mean variance of the questions about these columns. All cells of a marginal have the same variance."""
         asked = self._ordered(names)
-        total = Fraction(0)
+        total = 0.0
         for part in self._known_parts(asked):
-            left = math.prod(self._sizes[name] for name in asked if name not in part)
-            total += self._variances[part] * self._kept(part) / left**2
-        return float(total * exactly(self.stddev) ** 2)
+            sums = [self._bases[name].sums[0 if name in part else 1] for name in asked]
+            total += float(self._variances[part]) * math.prod(sums)
+        return total / self._questions(asked) * float(exactly(self.stddev)) ** 2
+
+    def deviation(self, where: Mapping[str, Any]) -> float:
+        """The standard deviation of `count(residuals, where)`, for example of {"age": (18, 64), "sex": "f"}."""
+        places = self._places(where)
+        names = self._ordered(tuple(where))
+        spreads = {name: self._bases[name].spread(*places[name]) for name in names}
+        total = 0.0
+        for part in self._known_parts(names):
+            factors = [spreads[name][0 if name in part else 1] for name in names]
+            total += float(self._variances[part]) * math.prod(factors)
+        return math.sqrt(total) * float(exactly(self.stddev))
+
+    def _questions(self, names: Sequence[str]) -> int:
+        return math.prod(self._bases[name].sums[2] for name in names)
+
+    def _spreads(self, names: Sequence[str]) -> tuple[Floats, Floats]:
+        """The variances of all questions about these columns, and how many questions each of them stands for.
+
+        Where there are many, groups of questions have one bound.
+        """
+        asked = self._ordered(names)
+        ordered = sum(self._bases[name].matrix is not None for name in asked)
+        most = math.floor(_ALL_QUESTIONS ** (1 / max(1, ordered)))
+        spreads = {name: self._bases[name].grouped(most) for name in asked}
+        total: Any = 0.0
+        for part in self._known_parts(asked):
+            factors = [spreads[name][0 if name in part else 1] for name in asked]
+            total = total + float(self._variances[part]) * _outer(factors)
+        times = _outer([spreads[name][2] for name in asked])
+        return np.ravel(total) * float(exactly(self.stddev)) ** 2, np.ravel(times)
 
     def _known_parts(self, names: Names) -> list[Names]:
         parts = self._parts_of(names)
@@ -221,24 +302,27 @@ class ResidualMarginals:
         return parts
 
     def expected_rmse(self, names: Sequence[str] | None = None) -> float:
-        """The root of the mean squared error over all cells of the workload, or of the marginal over `names`."""
+        """The root of the mean squared error over all questions of the workload, or over those about `names`."""
         sets = self.workload.sets if names is None else (tuple(names),)
-        cells = [math.prod(self._shape(part)) for part in sets]
-        total = math.fsum(n * self.variance_of(part) for n, part in zip(cells, sets, strict=True))
-        return math.sqrt(total / sum(cells))
+        questions = [self._questions(part) for part in sets]
+        total = math.fsum(n * self.variance_of(part) for n, part in zip(questions, sets, strict=True))
+        return math.sqrt(total / sum(questions))
 
     def error(self, confidence: float, *, of: Sequence[str] | None = None) -> Accuracy:
-        """The error of all cells of the workload at once, by a union bound, or of one cell of the marginal over the
-        columns `of`.
+        """The error of all questions of the workload at once, by a union bound, or of one question about the columns
+        `of`.
         """
         sure = check_confidence(confidence)
         sets = self.workload.sets if of is None else (tuple(of),)
-        cells = np.array([math.prod(self._shape(names)) if of is None else 1 for names in sets], dtype=np.float64)
-        spread = np.array([math.sqrt(self.variance_of(names)) for names in sets])
+        found = [self._spreads(names) for names in sets]
+        if of is None:
+            spread, questions = np.sqrt(np.concatenate([v for v, _ in found])), np.concatenate([t for _, t in found])
+        else:
+            spread, questions = np.sqrt(found[0][0].max(keepdims=True)), np.ones(1)
         from scipy.special import ndtr
 
         def holds(amount: float) -> bool:
-            return float(np.sum(2 * cells * ndtr(-amount / spread))) <= (1 - sure) * (1 - 1e-9)
+            return float(np.sum(2 * questions * ndtr(-amount / spread))) <= (1 - sure) * (1 - 1e-9)
 
         amount = bisect(holds, 40.0 * float(spread.max()), 0.0, relative=1e-12) * (1 + 1e-6)
         return Accuracy(amount=amount, confidence=sure, of="value" if of is not None else "every value")
@@ -256,16 +340,18 @@ class ResidualMarginals:
         return {part: self._noisy(part, domain.counts(codes, part)) for part in self.closure}
 
     def _noisy(self, part: Names, counts: NDArray[np.int64]) -> Floats:
-        units, variance = math.prod(counts.shape), self._variances[part] * exactly(self.stddev) ** 2
+        bases = [self._bases[name] for name in part]
+        units, variance = math.prod(basis.unit for basis in bases), self._variances[part] * exactly(self.stddev) ** 2
         finer = max(0, math.ceil(math.log2(_FINE / (variance * units**2)) / 2) + 1)
         while finer and variance * units**2 * 4 ** (finer - 1) >= _FINE:
             finer -= 1
         lattice = units << finer
-        kind: Any = object if int(counts.sum()) * lattice << counts.ndim >= 2**61 else np.int64
-        steps = np.asarray(_center(counts.astype(kind)), dtype=kind).reshape(-1) * 2**finer
-        noise = samplers.discrete_gaussian(variance * lattice**2, counts.size)
-        noisy = steps + (noise.astype(object) if kind is object else noise)
-        return _project((noisy / lattice).astype(np.float64).reshape(counts.shape))
+        largest = int(counts.sum()) * math.prod(basis.largest for basis in bases) << finer + len(bases)
+        kind: Any = object if largest >= 2**61 else np.int64
+        measured = np.asarray(_measure(bases, counts.astype(kind)), dtype=kind)
+        noise = samplers.discrete_gaussian(variance * lattice**2, measured.size)
+        noisy = measured.reshape(-1) * 2**finer + (noise.astype(object) if kind is object else noise)
+        return _restore(bases, (noisy / lattice).astype(np.float64).reshape(measured.shape))
 
     def marginal(self, residuals: Mapping[Names, Floats], names: Sequence[str]) -> Floats:
         """The unbiased noisy counts over these columns. They agree with every other marginal on the columns
@@ -274,27 +360,71 @@ class ResidualMarginals:
         asked = self._ordered(names)
         table = np.zeros(self._shape(asked))
         for part in self._known_parts(asked):
-            left = math.prod(self._sizes[name] for name in asked if name not in part)
-            shape = [self._sizes[name] if name in part else 1 for name in asked]
-            table += residuals[part].reshape(shape) / left
+            piece = residuals[part].reshape([self._sizes[name] if name in part else 1 for name in asked])
+            for axis, name in enumerate(asked):
+                if name not in part:
+                    later = tuple(range(1, len(asked) - axis))
+                    piece = piece * np.expand_dims(self._bases[name].lift, later)
+            table += piece
         return table.transpose([asked.index(name) for name in names]) if names else table
 
     def marginals(self, residuals: Mapping[Names, Floats]) -> dict[Names, Floats]:
         """All marginals of the workload."""
         return {names: self.marginal(residuals, names) for names in self.workload.sets}
 
+    def count(self, residuals: Mapping[Names, Floats], where: Mapping[str, Any]) -> float:
+        """How many rows have these values or, for a pair (low, high), a value from low to high: unbiased.
 
-def _center(counts: NDArray[Any]) -> NDArray[Any]:
-    """⊗(n_i − J)·x in whole numbers: the residual times the number of cells."""
-    for axis, n in enumerate(counts.shape):
-        counts = n * counts - counts.sum(axis=axis, keepdims=True)
+        `where` is for example {"age": (18, 64), "sex": "f"}. `deviation` says how far this may be from the truth.
+        """
+        places = self._places(where)
+        table = self.marginal(residuals, tuple(where))
+        return float(table[tuple(slice(*places[name]) for name in where)].sum())
+
+    def _places(self, where: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+        """The first value of each column and the one after the last, by index."""
+        if not isinstance(where, Mapping):
+            raise InvalidArgument(
+                "where must map columns to a value or a pair, such as {'age': (18, 64)}.", code="wrong-type"
+            )
+        places = {}
+        for name, value in where.items():
+            values = self.workload.domain.values(name)
+            pair = value if isinstance(value, tuple) and len(value) == 2 else (value, value)
+            if any(end not in values for end in pair):
+                raise InvalidArgument(
+                    f"{name} does not have this value. Use values of the domain.", code="unknown-choice"
+                )
+            low, high = values.index(pair[0]), values.index(pair[1])
+            if low > high:
+                raise InvalidArgument(f"The first end of the range of {name} is the lower.", code="ends-out-of-order")
+            places[name] = (low, high + 1)
+        return places
+
+
+def _root_of_total(costs: Mapping[Names, tuple[Fraction, float]]) -> float:
+    """The root of the sum of variances of the best plan of cost 1."""
+    return math.fsum(math.sqrt(kept * Fraction(weight)) for kept, weight in costs.values())
+
+
+def _outer(factors: Sequence[Floats]) -> Floats:
+    table: Floats = np.ones(())
+    for factor in factors:
+        table = np.multiply.outer(table, factor)
+    return table
+
+
+def _measure(bases: Sequence[Basis], counts: NDArray[Any]) -> NDArray[Any]:
+    """⊗R_i·x in whole numbers: the residual in units of its matrices."""
+    for axis, basis in enumerate(bases):
+        counts = basis.measure(counts, axis)
     return counts
 
 
-def _project(table: Floats) -> Floats:
-    for axis in range(table.ndim):
-        table = table - table.mean(axis=axis, keepdims=True)
-    return table
+def _restore(bases: Sequence[Basis], residual: Floats) -> Floats:
+    for axis, basis in enumerate(bases):
+        residual = basis.restore(residual, axis)
+    return residual
 
 
 def whole_counts(table: Any) -> NDArray[np.int64]:
