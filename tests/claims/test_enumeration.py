@@ -252,6 +252,7 @@ def test_one_coordinate_is_the_worst_of_an_l1_ball(variance, parts):
         assert np.maximum(0, p - math.exp(epsilon) * q).sum() <= whole + 1e-12
 
 
+@pytest.mark.slow
 def test_mutant_noise_halved(monkeypatch):
     halve(monkeypatch)
     killed(check_laplace_count)
@@ -359,11 +360,13 @@ def test_mutant_factor_two_forgotten(monkeypatch):
         killed(lambda kind=kind: check_choice(kind, REPLACED, orders=()))
 
 
+@pytest.mark.slow
 def test_mutant_factor_two_forgotten_in_argmax(monkeypatch):
     mutate(monkeypatch, dp.NoisyArgmax, "guarantee", "factor = 1 if bound.monotone else 2", "factor = 1")
     killed(check_argmax)
 
 
+@pytest.mark.slow
 def test_mutant_argmax_noise_halved(monkeypatch):
     halve(monkeypatch)
     killed(check_argmax)
@@ -474,12 +477,14 @@ def test_a_lone_key_appears_with_the_probability_that_is_charged():
     assert 1 - hidden - both.unresolved <= TWO_KEYS.delta <= (1 - hidden) * (1 + 1e-6)
 
 
+@pytest.mark.slow
 def test_mutant_mass_at_the_threshold_forgotten(monkeypatch):
     mutate(monkeypatch, dp.mechanisms.KeySelection, "_alone_bound", "(self.threshold - 1)", "self.threshold")
     killed(check_one_key)
     killed(check_two_keys)
 
 
+@pytest.mark.slow
 def test_mutant_threshold_off_by_one(monkeypatch):
     mutate(monkeypatch, dp.mechanisms.KeySelection, "_shown", "count >= self.threshold", "count >= self.threshold - 1")
     killed(check_one_key)
@@ -533,6 +538,7 @@ def test_a_key_of_one_person_appears_with_the_probability_that_is_set_aside():
         assert 1 - found.law[()] <= 0.08
 
 
+@pytest.mark.slow
 def test_mutant_keys_of_a_person_count_fully(monkeypatch):
     """Whoever has three keys casts three whole votes."""
     from discreet.mechanisms.selection.key_chances import Curve
@@ -541,6 +547,7 @@ def test_mutant_keys_of_a_person_count_fully(monkeypatch):
     killed(check_common_keys)
 
 
+@pytest.mark.slow
 def test_mutant_a_person_has_fewer_keys_than_they_have(monkeypatch):
     from discreet.mechanisms.selection.key_holders import PersonKeys
 
@@ -548,6 +555,7 @@ def test_mutant_a_person_has_fewer_keys_than_they_have(monkeypatch):
     killed(check_common_keys)
 
 
+@pytest.mark.slow
 def test_mutant_a_round_is_not_charged(monkeypatch):
     from discreet.mechanisms.selection import common_keys
 
@@ -556,6 +564,7 @@ def test_mutant_a_round_is_not_charged(monkeypatch):
     killed(check_common_keys)
 
 
+@pytest.mark.slow
 def test_mutant_a_leak_is_not_charged(monkeypatch):
     kind = dp.mechanisms.CommonKeys
     mutate(monkeypatch, kind, "guarantee", "ResponsePair(Fraction(0), leak)", "ResponsePair(Fraction(0), leak / 2)")
@@ -594,6 +603,7 @@ def test_above_threshold(monotone):
     assert check_above(monotone) > 0.05
 
 
+@pytest.mark.slow
 def test_mutant_answers_without_noise(monkeypatch):
     mutate(monkeypatch, dp.mechanisms.AboveThreshold, "_reaches", "place + int(", "place + 0 * int(")
     killed(check_above)

@@ -187,7 +187,7 @@ def quick_records(call: Call) -> Iterator[Combination]:
     for number, _ in enumerate(call.extremes[: (9, 2, 1, 1)[call.heavy]]):
         yield container, _whole(call), [f"extreme {number}"], PLACES[number % 3]
     for turn, way in enumerate(call.ways):
-        if call.heavy > 1 and turn > 1:
+        if call.heavy > 1 and turn > 3 - call.heavy:
             break
         for number in range(0, len(names), together):
             place = PLACES[(number // together + turn) % 3]

@@ -145,6 +145,7 @@ def killed(text, window, pairs, **bounds):
         check(text, window, pairs, **bounds)
 
 
+@pytest.mark.slow
 def test_mutant_contribution_halved(monkeypatch):
     original = choice_of_noise.contribution
 
@@ -212,6 +213,7 @@ def test_mutant_noise_halved(monkeypatch):
     killed(COUNT, 20, [("nobody", "many rows")], rows_per_person=2)
 
 
+@pytest.mark.slow
 def test_mutant_each_measure_gets_all_of_epsilon(monkeypatch):
     original = choice_of_noise.shares_of
     monkeypatch.setattr(choice_of_noise, "shares_of", lambda *given: tuple(1 for _ in original(*given)))

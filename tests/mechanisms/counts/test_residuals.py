@@ -375,6 +375,7 @@ def test_the_exact_divergence_is_the_claimed_one(monkeypatch):
     exact_runs(monkeypatch)
 
 
+@pytest.mark.slow
 def test_mutant_counts_instead_of_residuals(monkeypatch):
     """All of the marginal is noised at the price of its residual."""
     monkeypatch.setattr(residuals, "_measure", lambda bases, counts: counts * counts.size)

@@ -177,6 +177,7 @@ def test_people_with_two_rows():
     assert check(unit=dp.person("id"), rows=2, rate=0.5) > 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_few_splits")
 def test_mutant_level_factor_forgotten(monkeypatch):
     spent = quantiles._total_loss
@@ -185,6 +186,7 @@ def test_mutant_level_factor_forgotten(monkeypatch):
         check()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_few_splits")
 def test_mutant_replaced_rows_charged_as_added_ones(monkeypatch):
     spent = quantiles._total_loss
@@ -195,6 +197,7 @@ def test_mutant_replaced_rows_charged_as_added_ones(monkeypatch):
         check(unit=REPLACED)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_few_splits")
 def test_mutant_twice_the_rate(monkeypatch):
     original = samplers.exponential_choice
@@ -203,6 +206,7 @@ def test_mutant_twice_the_rate(monkeypatch):
         check()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_few_splits")
 def test_mutant_rows_of_the_person_forgotten(monkeypatch):
     monkeypatch.setattr(
@@ -212,6 +216,7 @@ def test_mutant_rows_of_the_person_forgotten(monkeypatch):
         check(unit=dp.person("id"), rows=2)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_few_splits")
 def test_mutant_all_rows_in_every_part(monkeypatch):
     """A row that is in both parts of a level is seen twice, and charged once."""

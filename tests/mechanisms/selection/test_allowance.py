@@ -77,18 +77,21 @@ def mutate(monkeypatch, name, old, new):
     monkeypatch.setattr(Allowance, name, space[name])
 
 
+@pytest.mark.slow
 def test_mutant_measuring_is_free(monkeypatch):
     mutate(monkeypatch, "measure", "self._measuring -= cost", "pass")
     with pytest.raises(NotPrivate):
         check_rounds(ADDED)
 
 
+@pytest.mark.slow
 def test_mutant_noise_of_half_the_variance(monkeypatch):
     mutate(monkeypatch, "measure", "discrete_gaussian(variance,", "discrete_gaussian(variance / 2,")
     with pytest.raises(NotPrivate):
         check_rounds(ADDED)
 
 
+@pytest.mark.slow
 def test_mutant_replacement_forgotten(monkeypatch):
     original = guarantee_of_caps
     monkeypatch.setitem(globals(), "guarantee_of_caps", lambda m, c, rows, bound: original(m, c, rows, None))

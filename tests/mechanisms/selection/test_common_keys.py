@@ -256,6 +256,7 @@ def users(each: int, people: int = 2000, keys: int = 300) -> PersonKeys:
     return PersonKeys(np.repeat(np.arange(people), each), np.concatenate(codes), list(range(keys)))
 
 
+@pytest.mark.slow
 def test_more_keys_of_each_person_show_more() -> None:
     kind = CommonKeys.for_guarantee(GOAL, keys_per_person=64)
     shown = [len(kind._draw(users(each))) for each in (1, 5, 40)]

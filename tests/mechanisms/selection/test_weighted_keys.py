@@ -78,6 +78,7 @@ def test_the_bound_covers_all_weights_of_two_sizes(keys):
         assert worst_of_two_sizes(noise, bar, keys) <= _alone(noise, bar, keys) <= 2.51e-6
 
 
+@pytest.mark.slow
 def test_mutant_the_threshold_of_one_key_is_taken_for_all():
     alone = WeightedKeys.for_guarantee(GOAL, keys_per_person=1)
     noise, bar = alone._rounds[1]
@@ -115,6 +116,7 @@ def test_mutant_one_round_is_charged_for_two():
     assert single.delta_at(epsilon=1) < 0.5 * found.guarantee().delta_at(epsilon=1)
 
 
+@pytest.mark.slow
 def test_more_keys_of_each_person_show_more():
     draw = np.random.default_rng(2)
     found, shown = WeightedKeys.for_guarantee(GOAL), []

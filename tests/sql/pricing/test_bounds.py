@@ -208,6 +208,7 @@ def test_a_person_changed_in_all_measures(mine, theirs, others, keys, bounds):
     check_replaced(mine, theirs, others, keys, bounds, ", ".join(ALL))
 
 
+@pytest.mark.slow
 def test_a_thousand_rows_of_one_person():
     """One person in 1000 rows with a bound of 3: at most 3 bounds for EVERY aggregate, COUNT(DISTINCT) included."""
     rows = of(1, [("abc"[n % 3], 1 + n % 3, float(n % 9 - 3), n % 8) for n in range(1000)])

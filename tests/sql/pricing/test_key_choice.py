@@ -14,8 +14,9 @@ ASKED = "SELECT k, COUNT(*) AS n FROM v GROUP BY k"
 DATA = pa.table({"pid": list(range(1200)) * 2, "k": ["a"] * 1200 + ["b"] * 1100 + ["c"] * 99 + ["d"]})
 
 
-@pytest.mark.parametrize("neighbors", ["add_or_remove", "replace"])
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize(("rule", "kind"), [("best", CommonKeys), ("basic", CommonKeys), ("zcdp", WeightedKeys)])
+@pytest.mark.parametrize("neighbors", ["replace", "add_or_remove"])
 def test_groups_are_chosen_within_what_they_may_cost(neighbors, rule, kind):
     database = connected({"v": (DATA, {})}, unit={"person": "pid", "neighbors": neighbors}, rule=rule)
     plan = database.plan(ASKED, epsilon=4, delta=1e-6)

@@ -68,6 +68,7 @@ def test_too_many_groups_together_are_chosen_instead_of_refused(clinic):
     assert [key.domain is None for key in read_question(many, clinic.database.schema).keys].count(True) == 1
 
 
+@pytest.mark.slow
 def test_work_is_bounded(clinic):
     """What is computed in advance stays small, however long the expression is."""
     assert listed(clinic, "least(minutes, 7)") == tuple(range(8))

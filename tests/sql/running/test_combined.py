@@ -70,6 +70,7 @@ def test_errors_hold_the_truth(asked):
     assert np.mean(apart) > 0.15  # not needlessly wide: for Laplace noise, this is about a third
 
 
+@pytest.mark.slow
 def test_mutant_the_answers_are_drawn_with_one_noise(asked, monkeypatch):
     drawn = combining.redrawn_table
     monkeypatch.setattr(combining, "redrawn_table", lambda q, c, places, draws, stream: drawn(q, c, places, draws, 0))

@@ -169,12 +169,14 @@ def test_what_is_not_a_window_is_refused_before_it_costs(asked, text, code):
         asked.sql(text, epsilon=1)
 
 
+@pytest.mark.slow
 def test_mutant_chosen_rows_keep_the_errors_of_single_groups(asked, monkeypatch):
     monkeypatch.setattr(Columns, "is_chosen_by", lambda self, expr: False)
     with pytest.raises(AssertionError):
         test_errors_of_chosen_rows_hold_at_once(asked)
 
 
+@pytest.mark.slow
 def test_mutant_the_noise_is_drawn_once_for_all_groups(asked, monkeypatch):
     drawn = Columns.redrawn
 
