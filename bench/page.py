@@ -29,6 +29,8 @@ COMMANDS = {
     "ledger": "ledger",
     "sql": "sql",
     "planning": "planning",
+    "groups": "groups",
+    "questions": "questions",
     "cubes": "cubes",
     "marginals": "marginals",
     "clipping": "clipping",

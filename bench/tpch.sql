@@ -388,10 +388,6 @@ order by cntrycode
 -- 17 items: 1/1000
 -- 19 items: 1/1000
 -- 21 items: 1/25 1/2
--- 2 why: it lists rows of public tables: DuckDB can be asked directly
--- 11 why: it sums over public tables only: DuckDB can be asked directly
--- 16 why: it counts in public tables only: DuckDB can be asked directly
--- 18 why: it lists single orders of customers
 -- 20 why: it lists suppliers by sums over one part of one supplier: a handful of customers each
 
 -- 4 rewritten: EXISTS as COUNT(DISTINCT …) over a join

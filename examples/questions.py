@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,19 +72,24 @@ def _same(key: Any) -> str:
     return str(key).removesuffix(" 00:00:00")
 
 
-def main() -> None:
-    start = time.perf_counter()
-    errors = []
-    print("| question | rows | median relative error |\n|---|---:|---:|")
+def answered() -> Iterator[tuple[str, int, float]]:
+    """What was asked, how many rows came back, and the median of their relative errors."""
     with tempfile.TemporaryDirectory() as home:
         folder = Path(home)
         database, connection = clinic(folder), plain(folder)
         for asked, sql in questions():
             answer = database.sql(sql, epsilon=EPSILON)
             found = relative_errors(answer, connection, sql)
-            errors.append(statistics.median(found) if found else math.inf)
-            print(f"| {asked} | {answer.table.num_rows} | {100 * errors[-1]:.2g}% |", flush=True)
+            yield asked, answer.table.num_rows, statistics.median(found) if found else math.inf
         database.close()
+
+
+def main() -> None:
+    start, errors = time.perf_counter(), []
+    print("| question | rows | median relative error |\n|---|---:|---:|")
+    for asked, rows, error in answered():
+        errors.append(error)
+        print(f"| {asked} | {rows} | {100 * error:.2g}% |", flush=True)
     small = sum(error < 0.05 for error in errors)
     print(f"\n{len(errors)} questions answered; the median error of {small} of them is below 5%.")
     print(f"{time.perf_counter() - start:.0f} s", file=sys.stderr)
