@@ -37,9 +37,9 @@ def main() -> None:
     section(
         "Many groups",
         "groups",
-        f"""A table of {ROWS:,} rows, one for each person, counted by two declared columns. The time of an answer with all
-        its groups, less that of the total over the same rows, for each group. Next to it: DuckDB alone, with the result
-        as an Arrow table. {machine()}.""",
+        f"""A table of {ROWS:,} rows, one for each person, counted by two declared columns. The time of an answer with
+        all its groups, less that of the total over the same rows, for each group. Next to it: DuckDB alone, with the
+        result as an Arrow table. {machine()}.""",
     )
     data = rows()
     plain = duckdb.connect()

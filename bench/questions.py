@@ -8,16 +8,16 @@ from pathlib import Path
 from report import line, notes, section, table, verdict
 
 sys.path.append(str(Path(__file__).parent.parent / "examples"))
-import questions  # noqa: E402 (the examples are no package)
+import questions
 
 
 def main() -> None:
     section(
         "Sixty everyday questions",
         "questions",
-        f"""The questions of `examples/questions.sql` about the clinic of the demo, each with ε = {questions.EPSILON} and
-        δ = {questions.DELTA}. An error is the median over the numbers of one answer, relative to plain DuckDB on the
-        same text.""",
+        f"""The questions of `examples/questions.sql` about the clinic of the demo, each with ε = {questions.EPSILON}
+        and δ = {questions.DELTA}. An error is the median over the numbers of one answer, relative to plain DuckDB on
+        the same text.""",
     )
     table("question", "rows", "median relative error")
     errors = []
@@ -26,8 +26,8 @@ def main() -> None:
         line(asked, rows, f"{100 * error:.2g}%")
     small = sum(error < 0.05 for error in errors)
     notes(
-        f"The error of {small} of {len(errors)} is below 5%. Larger are those of small differences: a correlation near 0, "
-        "a growth of few percent, a count of seven values."
+        f"The error of {small} of {len(errors)} is below 5%. Larger are those of small differences: a correlation near "
+        "0, a growth of few percent, a count of seven values."
     )
     verdict({"60 questions, all answered": len(errors) == 60 and all(error < float("inf") for error in errors)})
 

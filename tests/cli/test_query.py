@@ -254,6 +254,9 @@ def test_a_picture_is_drawn(suffix: str, clinic: Path, run, tmp_path: Path) -> N
     said = run("query", clinic, question, "--epsilon", 1, "--plot", picture)
     assert said.status == 0
     assert picture.stat().st_size > 5000
+    dark = picture.with_name("dark.png")
+    assert run("query", clinic, question, "--epsilon", 1, "--plot", dark, "--style", "dark").status == 0
+    assert dark.read_bytes() != picture.read_bytes()
 
 
 def test_a_picture_without_groups(clinic: Path, run, tmp_path: Path) -> None:
@@ -284,7 +287,7 @@ def test_a_bad_picture_is_told_before_anything_is_spent(name: str, clinic: Path,
         ("SELECT COUNT(*)\nFROM visits\nWHERE agee > 3", 2, "Unknown column agee. Known:", "agee"),
         ("SELECT * FROM visits", 3, "SELECT * would show rows of individual people.", None),
         ("SELECT note FROM visits", 3, "note is a value of individual people.", "note"),
-        ("SELECT SUM(patient_id) FROM visits", 3, "The range of this value is not declared", "SUM(patient_id"),
+        ("SELECT MODE(note) FROM visits", 3, "MODE chooses among declared values", "MODE(note"),
         ("SELECT COUNT(*) FROM visits a JOIN visits b ON a.age = b.age", 3, "joined on the person", None),
         ("SELECT COUNT(*) FROM (SELECT * FROM visits LIMIT 3)", 3, "LIMIT inside a query in FROM", None),
         ("DROP TABLE visits", 3, "DROP is not supported.", None),
@@ -421,8 +424,7 @@ def test_explain_for_quantiles_and_groups_that_are_not_declared(clinic: Path, ru
     assert re.search(r"^m +median\(age\) +± [\d.]+ ranks$", said.out, flags=re.MULTILINE)
     question = "SELECT note, COUNT(*) AS n, STDDEV(cost) AS d FROM visits GROUP BY note"
     said = run("explain", clinic, question, "--epsilon", 1, "--delta", 1e-8)
-    assert "groups      those with enough people, by note" in said.out
-    assert "people, to choose groups" in said.out
+    assert re.search(r"^groups +those with enough people, by note", said.out, flags=re.MULTILINE)
     plan = json.loads(run("explain", clinic, question, "--epsilon", 1, "--delta", 1e-8, "--format", "json").out)
     assert plan["groups"] is None
     assert sum(measure["share"] for measure in plan["measures"]) == pytest.approx(1)

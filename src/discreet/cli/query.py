@@ -36,6 +36,13 @@ class Format(StrEnum):
     csv = "csv"
 
 
+class Look(StrEnum):
+    """The colors of a picture."""
+
+    light = "light"
+    dark = "dark"
+
+
 @about_a_question
 def query(
     asked: dict[str, Any],
@@ -46,6 +53,7 @@ def query(
         Path | None,
         typer.Option(help="Draw the answer, too: a .png, .svg or .pdf.", show_default=False, rich_help_panel=SHOWN),
     ] = None,
+    style: Annotated[Look, typer.Option(help="The colors of the picture.", rich_help_panel=SHOWN)] = Look.light,
     key: Annotated[
         str | None,
         typer.Option(
@@ -71,7 +79,7 @@ def query(
 
     What SQL is understood, and how people are protected: docs/sql.md
     """
-    main(**asked, form=form, plot=plot, key=key)
+    main(**asked, form=form, plot=plot, style=style, key=key)
 
 
 def main(
@@ -80,6 +88,7 @@ def main(
     *,
     form: str = "table",
     plot: Path | None = None,
+    style: str = "light",
     confidence: float = 0.95,
     key: str | None = None,
     analyst: str | None = None,
@@ -116,7 +125,7 @@ def main(
         Console(highlight=False).print(_table(answer, table) if table.num_rows else "(no group is shown)")
         print(f"\n{text}")
     if plot is not None:
-        _draw(answer, sure, plot)
+        _draw(answer, sure, plot, style)
 
 
 def _json(answer: Answer, table: Any, confidence: float) -> str:
@@ -129,6 +138,8 @@ def _json(answer: Answer, table: Any, confidence: float) -> str:
 
 def _plain(value: Any) -> Any:
     """A value in JSON form: dates as text, and null for NaN."""
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
     number = not isinstance(value, float) or math.isfinite(value)
     return value.isoformat() if hasattr(value, "isoformat") else value if number else None
 
@@ -169,8 +180,8 @@ def _errors(answer: Answer, table: Any, confidence: float) -> dict[str, str]:
     return {"errors": f"each ± holds with {100 * confidence:.6g}% confidence{of}"}
 
 
-def _draw(answer: Answer, confidence: float, path: Path) -> None:
-    figure = answer.plot(confidence=confidence)
+def _draw(answer: Answer, confidence: float, path: Path, style: str) -> None:
+    figure = answer.plot(confidence=confidence, style=style)
     try:
         figure.savefig(path, dpi=130)
     except OSError as error:
