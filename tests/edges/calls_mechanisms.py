@@ -118,8 +118,9 @@ MECHANISMS: list[Call] = [
             ResidualMarginals.for_guarantee(dp.Approx(epsilon=5, delta=1e-5), workload=PAIRS), MANY, COLUMNS, 1,
             ways=IN_A_ROW, together=2, extremes=([0, "f"],)),
     of_rows("ResidualMarginals",
-            ResidualMarginals.for_guarantee(dp.Approx(epsilon=5, delta=1e-5), workload=PAIRS, ranges=["age"]), MANY,
-            COLUMNS, 1, ways=IN_A_ROW, together=2, extremes=([0, "f"],)),
+            ResidualMarginals.for_guarantee(dp.Approx(epsilon=5, delta=1e-5), workload=PAIRS, ranges=["age"],
+                                            weights={("sex",): 4}, least="largest"),
+            MANY, COLUMNS, 1, ways=IN_A_ROW, together=2, extremes=([0, "f"],)),
     Call(
         name="Subsampled", covers=("release(Subsampled)",), base=MIXED,
         run=released(dp.Subsampled(mechanism=dp.Laplace(scale=1), rate=0.5, query=dp.Sum((0, 100))), sensitivity=100),

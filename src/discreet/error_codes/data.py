@@ -92,9 +92,9 @@ DATA = {
         "`size=1000`; if the number is private, `Mean.parts()` or `counting=`",
     ),
     "not-in-workload": Explained(
-        "a marginal of columns that are in no set of the workload",
+        "a marginal of columns that are in no set of the workload, or a weight for one that is not asked",
         "It was not measured, so there is no answer.",
-        "columns of one of the workload's sets, or a larger workload",
+        "columns of one of the workload's sets, or a larger workload; weights only for its sets",
     ),
     "bandwidth-too-small": Explained(
         "`bandwidth=0.001` over a range of 1000",

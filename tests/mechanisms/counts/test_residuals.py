@@ -61,9 +61,11 @@ def test_the_published_errors_are_measured(ways):
     assert math.sqrt(wrong / cells) == pytest.approx(PUBLISHED[ways], rel=0.15 if ways == 1 else 0.02)
 
 
-def test_the_least_total_error_of_its_cost():
-    """Any other noise for the residuals, scaled to the same cost, has a larger sum of variances."""
-    made = plan((4, 3, 2), 2)
+@pytest.mark.parametrize("weights", [{}, {("c0", "c1"): 5, ("c2", "c1"): 0.2}])
+def test_the_least_total_error_of_its_cost(weights):
+    """Any other noise for the residuals, scaled to the same cost, has a larger weighted sum of variances."""
+    made = plan((4, 3, 2), 2, weights=weights)
+    factors = {names: dict(made.weights).get(names, 1) for names in made.workload.sets}
     kept = np.array([float(made._kept(part)) for part in made.closure])
     variances = np.array([float(made._variances[part]) for part in made.closure])
 
@@ -72,7 +74,9 @@ def test_the_least_total_error_of_its_cost():
         weight = np.array(
             [
                 sum(
-                    math.prod(made._shape(names)) / math.prod(made._sizes[n] for n in names if n not in part) ** 2
+                    factors[names]
+                    * math.prod(made._shape(names))
+                    / math.prod(made._sizes[n] for n in names if n not in part) ** 2
                     for names in made.workload.sets
                     if set(part) <= set(names)
                 )
@@ -82,8 +86,9 @@ def test_the_least_total_error_of_its_cost():
         return float((scaled * kept * weight).sum())
 
     best = total(variances)
-    cells = sum(math.prod(made._shape(names)) for names in made.workload.sets)
-    assert best == pytest.approx(made.expected_rmse() ** 2 * cells)
+    sums = {names: made.variance_of(names) * math.prod(made._shape(names)) for names in made.workload.sets}
+    assert best == pytest.approx(sum(factors[names] * each for names, each in sums.items()))
+    assert sum(sums.values()) >= plan((4, 3, 2), 2).expected_rmse() ** 2 * (12 + 8 + 6) * (1 - 1e-9)
     rng = np.random.default_rng(1)
     for size in (0.01, 0.1, 1.0):
         assert all(total(variances * np.exp(size * rng.normal(size=len(kept)))) > best for _ in range(50))
@@ -316,6 +321,12 @@ def test_a_replaced_row_moves_what_is_claimed(of):
     assert check_moves(REPLACED, replaced, of=of) > 1 - 1e-6
 
 
+def test_rows_move_what_is_claimed_whatever_is_least():
+    chosen = {"least": "largest", "weights": {("c0", "c1"): 30}}
+    assert check_moves(ROWS, added, **chosen) > 1 - 1e-9
+    assert check_moves(REPLACED, replaced, of=[("c0", "c1"), ("c2",)], **chosen) > 1 - 1e-6
+
+
 ORDERED = {"sizes": (3, 2, 3), "prefixes": ("c0",), "ranges": ("c2",)}
 
 
@@ -464,6 +475,10 @@ def test_calibration():
         dp.Gaussian.for_guarantee(dp.Approx(epsilon=1, delta=1e-6), sensitivity=1).stddev
     )
     assert made.guarantee(1).delta_at(epsilon=1) <= 1e-6
+    chosen = {"weights": {("c1", "c0"): 3}, "least": "largest", "prefixes": ("c0",)}
+    largest = ResidualMarginals.for_guarantee(dp.Approx(epsilon=1, delta=1e-6), workload=workload, **chosen)
+    fresh = ResidualMarginals(workload=workload, stddev=largest.stddev, **chosen)
+    assert (largest, largest._variances) == (fresh, fresh._variances)
     twice = ResidualMarginals.for_guarantee(dp.ZeroConcentrated(rho=0.5), workload=workload, sensitivity=2)
     assert twice.stddev == pytest.approx(2)
     assert twice.guarantee(2).rho() <= 0.5
@@ -503,6 +518,8 @@ def test_tiny_noise_on_large_counts_does_not_wrap():
         lambda: plan((2, 2), 1).guarantee(0.5),
         lambda: plan((2, 2), 1).guarantee(Workload.marginals(domain(2, 2), 1).sensitivity(dp.row())),
         lambda: plan((2, 2), 1).error(1),
+        lambda: plan((2, 2), 1).largest_deviation(("c0", "c1")),
+        lambda: plan((2, 2), 1, least="most"),
         lambda: plan((2, 2), 1, prefixes="c0"),
         lambda: plan((2, 2), 1, ranges=0),
         lambda: plan((2, 2), 1, prefixes=("c0",), ranges=("c0",)),

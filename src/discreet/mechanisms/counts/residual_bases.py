@@ -99,6 +99,23 @@ class Basis:
         return largest[0], largest[1], np.add.reduceat(times[order], starts)
 
     @cached_property
+    def frontier(self) -> Floats:
+        """Both numbers for the questions that can be the worst: the corners of the upper right hull of all pairs."""
+        variances, shares, _ = self.spreads
+        order = np.lexsort((-shares, -variances))
+        variances, shares = variances[order], shares[order]
+        larger = np.append(True, shares[1:] > np.maximum.accumulate(shares)[:-1])
+        corners: list[tuple[float, float]] = []
+        for v, s in zip(variances[larger].tolist(), shares[larger].tolist(), strict=True):
+            while len(corners) > 1:
+                (v0, s0), (v1, s1) = corners[-2:]
+                if (v1 - v0) * (s - s0) > (s1 - s0) * (v - v0):
+                    break
+                corners.pop()
+            corners.append((v, s))
+        return np.array(corners)
+
+    @cached_property
     def sums(self) -> tuple[float, float, int]:
         """The sums of both numbers over all questions, and the number of questions."""
         variances, shares, times = self.spreads

@@ -10,10 +10,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from discreet.guarantees.guarantee import Guarantee, ZeroConcentrated
 from discreet.guarantees.privacy_loss.compose import LossDistribution
 from discreet.guarantees.privacy_loss.derived_pairs import near_gaussian
 from discreet.mechanisms.counts import residual_bases
+from discreet.mechanisms.counts.largest_variance import Marginal, balance
 from discreet.mechanisms.counts.residual_bases import Basis, Floats, cells_basis, ordered_basis
 from discreet.mechanisms.protocol import least_noise, meets, tidy
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike
@@ -40,6 +41,7 @@ _FINE = 2**56
 """The variance of the noise in squared lattice steps is at least this."""
 _ALL_SETS = 16
 _ALL_QUESTIONS = 10**5
+_WEIGHTS = 10**6
 
 
 def rows_of(sensitivity: SensitivityLike) -> tuple[int, Sensitivity | None]:
@@ -71,12 +73,18 @@ class ResidualMarginals:
     standard deviation 1, Σ p_A/σ_A² = 1, where p_A = Π_{i∈A} p_i and p_i is the largest squared length of a column of
     R_i/u_i, which is 1 − 1/n_i for cells.
 
+    Of all plans of this cost, the one with the `least` sum of variances over all questions is taken, or the one whose
+    `largest` variance of a question is least, within 0.1%. `weights` of sets of the workload multiply the variances of
+    their questions in both cases: with weight 4, a deviation counts twice. Other sets have weight 1. The choice depends
+    on public facts only, and the promise does not depend on the choice.
+
     Promise: one added row moves the residual of A by at most √p_A, a whole number of lattice steps in every
     coordinate. So the release is 1/(2·stddev²)-zCDP, and its δ(ε) is that of the continuous law plus a certified slack.
     For a replaced row, the cost is the worst case over the sets of columns in which it may change.
     Error: the variance of every question is Σ_{A⊆B} σ_A² Π_{i∈A} v_i Π_{j∈B∖A} s_j, where v_i is its variance from R_i
     with noise 1, and √s_j its share of the total. It is known before any row is read. If all columns are asked as
-    cells, no unbiased Gaussian plan of this cost has a smaller sum of variances over the workload.
+    cells, no unbiased Gaussian plan of this cost has a smaller (weighted) sum of variances over the workload or, within
+    0.1%, a smaller largest one.
     Source: Xiao-He-Zhang-Kifer 2023 (ResidualPlanner); He et al. 2026 (ResidualPlanner+); zCDP on
     a lattice: Canonne-Kamath-Steinke 2020.
     """
@@ -85,6 +93,9 @@ class ResidualMarginals:
     stddev: Number = 1
     prefixes: Names = ()
     ranges: Names = ()
+    weights: Mapping[Names, Number] | tuple[tuple[Names, Number], ...] = ()
+    """Kept as pairs."""
+    least: Literal["sum", "largest"] = "sum"
 
     def __post_init__(self) -> None:
         check_positive(self.stddev, "stddev")
@@ -98,6 +109,34 @@ class ResidualMarginals:
                 raise InvalidArgument(f"{field} must be a tuple of columns, such as ('age',).", code="wrong-type")
             object.__setattr__(self, field, tuple(names))
         self.workload.domain.axes((*self.prefixes, *self.ranges))
+        if self.least not in ("sum", "largest"):
+            raise InvalidArgument("least must be 'sum' or 'largest'.", code="not-an-option")
+        object.__setattr__(self, "weights", tuple(self._checked_weights().items()))
+
+    def _checked_weights(self) -> dict[Names, Number]:
+        pairs: Any = tuple(self.weights.items()) if isinstance(self.weights, Mapping) else self.weights
+        if not isinstance(pairs, tuple) or not all(
+            isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], tuple) for pair in pairs
+        ):
+            raise InvalidArgument(
+                "weights must map sets of columns to numbers, such as {('age', 'sex'): 3}.", code="wrong-type"
+            )
+        asked = {self._ordered(names) for names in self.workload.sets}
+        found: dict[Names, Number] = {}
+        for names, weight in pairs:
+            ordered = self._ordered(names)
+            if ordered not in asked:
+                raise InvalidArgument(
+                    f"weights has {' × '.join(names) or '()'}, which is not a set of the workload. Give weights to its "
+                    "sets.",
+                    code="not-in-workload",
+                )
+            if ordered in found:
+                raise InvalidArgument("weights must name each set of columns once.", code="duplicates")
+            if not Fraction(1, _WEIGHTS) <= exactly(weight, "a weight") <= _WEIGHTS:
+                raise InvalidArgument("A weight must be between 1e-6 and 1e6.", code="out-of-range")
+            found[ordered] = weight
+        return found
 
     @property
     def query(self) -> Workload:
@@ -125,9 +164,16 @@ class ResidualMarginals:
         whole = tuple(name for name in self._ordered(names) if self._sizes[name] > 1)
         return [part for ways in range(len(whole) + 1) for part in itertools.combinations(whole, ways)]
 
-    @cached_property
+    @property
     def _bases(self) -> dict[str, Basis]:
-        """What is measured of each column. All ordered columns have the tilt with the smallest sum of variances."""
+        """What is measured of each column."""
+        return self._plan[0]
+
+    @cached_property
+    def _plan(self) -> tuple[dict[str, Basis], dict[Names, tuple[Fraction, float]]]:
+        """What is measured of each column, and the prices of all sets. All ordered columns have the tilt whose plan is
+        best.
+        """
         ordered = dict.fromkeys(self.prefixes, "prefixes") | dict.fromkeys(self.ranges, "ranges")
         asked = {name: kind for name, kind in ordered.items() if self._sizes[name] > 1 and self._is_measured(name)}
         cells = {name: cells_basis(n) for name, n in self._sizes.items() if name not in asked}
@@ -136,23 +182,41 @@ class ResidualMarginals:
         for tilt in tilts:
             unit = residual_bases.UNIT
             made = {name: ordered_basis(self._sizes[name], kind, tilt, unit) for name, kind in asked.items()}
-            tried.append(cells | made)
-        return min(tried, key=lambda bases: _root_of_total(self._costs(bases)))
+            tried.append((cells | made, self._costs(cells | made)))
+        return min(tried, key=lambda plan: _root_of_total(plan[1]))
 
     def _is_measured(self, name: str) -> bool:
         return any(name in part for part in self.closure)
 
     def _costs(self, bases: Mapping[str, Basis]) -> dict[Names, tuple[Fraction, float]]:
-        """p_A and v_A of every set: its price, and its part of the sum of variances, both with noise of variance 1."""
-        weights = dict.fromkeys(self.closure, 0.0)
-        for names in self.workload.sets:
+        """p_A and v_A of every set: its price, and its part of what is least, both with noise of variance 1.
+
+        What is least is a weighted sum of variances, in which only the worst questions count if the largest is least.
+        """
+        kept = [math.prod((bases[name].kept for name in part), start=Fraction(1)) for part in self.closure]
+        chosen = dict(self.weights)
+        weights = {names: float(exactly(chosen.get(self._ordered(names), 1))) for names in self.workload.sets}
+        if self.least == "largest":
+            marginals = [self._marginal(names, bases, weight) for names, weight in weights.items()]
+            found = balance(np.array([float(price) for price in kept]), marginals).tolist()
+            return dict(zip(self.closure, zip(kept, found, strict=True), strict=True))
+        sums = dict.fromkeys(self.closure, 0.0)
+        for names, weight in weights.items():
             for part in self._parts_of(names):
                 inside = math.prod(bases[name].sums[0] for name in part)
-                weights[part] += inside * math.prod(bases[name].sums[1] for name in names if name not in part)
-        return {
-            part: (math.prod((bases[name].kept for name in part), start=Fraction(1)), weight)
-            for part, weight in weights.items()
-        }
+                outside = math.prod(bases[name].sums[1] for name in names if name not in part)
+                sums[part] += weight * inside * outside
+        return {part: (price, sums[part]) for part, price in zip(self.closure, kept, strict=True)}
+
+    @cached_property
+    def _places_of_parts(self) -> dict[Names, int]:
+        return {part: place for place, part in enumerate(self.closure)}
+
+    def _marginal(self, names: Sequence[str], bases: Mapping[str, Basis], weight: float = 1.0) -> Marginal:
+        whole = self._parts_of(names)[-1]
+        kept = itertools.product((True, False), repeat=len(whole))
+        parts = [self._places_of_parts[tuple(itertools.compress(whole, chosen))] for chosen in kept]
+        return Marginal(np.array(parts), [bases[name] for name in whole], weight)
 
     def _kept(self, names: Names) -> Fraction:
         """p_A: the largest squared length of what an added row moves in the residual of A."""
@@ -161,7 +225,7 @@ class ResidualMarginals:
     @cached_property
     def _variances(self) -> dict[Names, Fraction]:
         """σ_A² of the plan of cost 1, rounded up: √(p_A/v_A)·Σ√(p_A v_A)."""
-        costs = self._costs(self._bases)
+        costs = self._plan[1]
         total = _root_of_total(costs)
         return {
             part: significant(Fraction(math.sqrt(kept / weight) * total * (1 + 1e-13)), up=True)
@@ -227,15 +291,17 @@ class ResidualMarginals:
         sensitivity: SensitivityLike = 1,
         prefixes: Sequence[str] = (),
         ranges: Sequence[str] = (),
+        weights: Mapping[Names, Number] | tuple[tuple[Names, Number], ...] = (),
+        least: Literal["sum", "largest"] = "sum",
     ) -> Self:
         """The least noise that keeps `guarantee`. `sensitivity` is the number of rows of one unit."""
-        plan = cls(workload=workload, prefixes=prefixes, ranges=ranges)  # type: ignore[arg-type]  # made tuples
+        asked: Any = {"prefixes": prefixes, "ranges": ranges}  # made tuples
+        plan = cls(workload=workload, weights=weights, least=least, **asked)
         costs = {"_variances": plan._variances, "_added": plan._added, "_replaced": plan._replaced}
 
         def make(stddev: Fraction) -> Any:
-            made = cls(workload=workload, stddev=tidy(stddev), prefixes=plan.prefixes, ranges=plan.ranges)
-            shape = {"closure": plan.closure, "_bases": plan._bases}
-            vars(made).update(**shape, **costs)  # they do not depend on the scale
+            made = replace(plan, stddev=tidy(stddev))
+            vars(made).update(closure=plan.closure, _plan=plan._plan, **costs)  # they do not depend on the scale
             return made
 
         rows, bound = rows_of(sensitivity)
@@ -307,6 +373,14 @@ class ResidualMarginals:
         questions = [self._questions(part) for part in sets]
         total = math.fsum(n * self.variance_of(part) for n, part in zip(questions, sets, strict=True))
         return math.sqrt(total / sum(questions))
+
+    def largest_deviation(self, names: Sequence[str] | None = None) -> float:
+        """The largest standard deviation of a question of the workload, or of one about `names`."""
+        sets = self.workload.sets if names is None else (self._ordered(names),)
+        self._known_parts(sets[0])
+        variances = np.array([float(self._variances[part]) for part in self.closure])
+        largest = max(self._marginal(part, self._bases).worst(variances)[0] for part in sets)
+        return math.sqrt(largest) * float(exactly(self.stddev))
 
     def error(self, confidence: float, *, of: Sequence[str] | None = None) -> Accuracy:
         """The error of all questions of the workload at once, by a union bound, or of one question about the columns
