@@ -112,7 +112,9 @@ def bands_for(
     return counted
 
 
-def _with_recursion(guarantee: Guarantee, asked: list[Fraction], count: float, confidence: float, **given: Any) -> Bands:
+def _with_recursion(
+    guarantee: Guarantee, asked: list[Fraction], count: float, confidence: float, **given: Any
+) -> Bands:
     """A recursion for all quantiles and the two next to each of them, a little farther away than its error."""
     best, wide = None, Fraction(1, 4)
     for _ in range(_ROUNDS):

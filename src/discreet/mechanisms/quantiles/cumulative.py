@@ -80,12 +80,18 @@ class CumulativeCounts:
         """The method with the least mean squared error that satisfies `guarantee`: a tree of counts if no δ is allowed,
         otherwise usually the factorization.
         """
+        known = cls._kinds(guarantee, space, unit, rows_per_person, bins)
+        return min(known, key=lambda one: mean_deviation(one.sums))
+
+    @classmethod
+    def _kinds(
+        cls, guarantee: Guarantee, space: Space, unit: Unit | None, rows_per_person: int, bins: int
+    ) -> list[Self]:
+        """All methods, each with the least noise that satisfies `guarantee`."""
         points = min(check_count(bins, "bins"), MOST_POINTS, len(lattice_of(space)))
         kinds: list[type[PrefixSums | CountTree]] = [CountTree] if is_pure(guarantee) else [PrefixSums, CountTree]
-        known = (
-            kind.for_guarantee(guarantee, points=points, unit=unit, rows_per_person=rows_per_person) for kind in kinds
-        )
-        return cls(space=space, sums=min(known, key=mean_deviation))
+        given: dict[str, Any] = {"points": points, "unit": unit, "rows_per_person": rows_per_person}
+        return [cls(space=space, sums=kind.for_guarantee(guarantee, **given)) for kind in kinds]
 
     def error(self, confidence: float) -> Accuracy:
         return self.sums.error(confidence)
@@ -161,8 +167,7 @@ class Cumulative:
         one point, which no draw chooses, is enough. The upper end likewise.
         """
         shares = _shares(quantiles)
-        miss = (1 - check_confidence(confidence)) / (2 * len(shares))
-        away = self.mechanism.sums.beyond(shares, miss) + BETWEEN
+        away = self.mechanism.sums.beyond(shares, _miss(shares, confidence)) + BETWEEN
         last, width = float(self.values[-1]), self.mechanism.width
         low = np.searchsorted(np.maximum.accumulate(self.values), shares * last - away, "left")
         later = np.minimum.accumulate(self.values[::-1])[::-1]
@@ -193,6 +198,11 @@ class Cumulative:
 
 def _shares(quantiles: Sequence[Number]) -> Floats:
     return np.array([float(exactly(q)) for q in validate_quantiles(quantiles)])
+
+
+def _miss(shares: Floats, confidence: float) -> float:
+    """The probability with which each end of each interval may miss, so that all hold with this confidence."""
+    return (1 - check_confidence(confidence)) / (2 * len(shares))
 
 
 def _steps(bins: int) -> int:
@@ -242,10 +252,14 @@ class QuantilesFromCounts:
         bins: int = BINS,
         confidence: float | None = None,
     ) -> Self:
-        """The counts with the least error that keep `guarantee`."""
-        counts = CumulativeCounts.for_guarantee(
-            guarantee, space=space, unit=unit, rows_per_person=rows_per_person, bins=bins
-        )
+        """The counts that keep `guarantee` with the least error, or with a `confidence`, the narrowest intervals."""
+        known = CumulativeCounts._kinds(guarantee, space, unit, rows_per_person, bins)
+        if confidence is None:
+            counts = min(known, key=lambda one: mean_deviation(one.sums))
+        else:
+            shares = _shares(quantiles)
+            miss = _miss(shares, confidence)
+            counts = min(known, key=lambda one: float(one.sums.beyond(shares, miss).mean()))
         return cls(counts=counts, quantiles=tuple(quantiles), confidence=confidence)
 
     def error(self, confidence: float) -> Accuracy:
