@@ -30,6 +30,7 @@ from discreet.rows.containers import Data
 
 Floats = NDArray[np.float64]
 MOST_BRANCHES = 64
+_STEPS = 64
 
 
 def levels_of(points: int, branches: int) -> int:
@@ -75,6 +76,7 @@ def _variances(place: NDArray[np.int64], levels: int, branches: int) -> Floats:
     return share**2 * below[levels] + own
 
 
+@lru_cache(maxsize=8)
 def covariances(points: int, branches: int) -> Floats:
     """The exact covariance of each prefix sum with the last one, in units of the variance of one measurement.
 
@@ -114,6 +116,18 @@ def best_branches(points: int) -> int:
         return levels**2 * float(_variances(some, levels, branches).mean())
 
     return min(range(2, min(max(points, 2), MOST_BRANCHES) + 1), key=cost)
+
+
+@lru_cache(maxsize=4096)
+def _unit_tail(variance: float, miss: float) -> float:
+    """`CountTree._tail` for noise of scale 1."""
+    rates = np.linspace(0, 1, 4001)[1:-1]
+    return float(((miss - variance * np.log1p(-(rates**2))) / rates).min())
+
+
+@lru_cache(maxsize=64)
+def _unit_tails(most: float, miss: float) -> Floats:
+    return np.array([_unit_tail(most * step / _STEPS, miss) for step in range(_STEPS + 1)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,6 +245,15 @@ class CountTree:
         variances = np.interp(shares, EIGHTHS, share_variances(self.points, self.branches))
         return np.array([self._tail(float(one), -math.log(miss)) for one in variances])
 
+    def beyond_at(self, share: float, miss: float, places: slice) -> Floats:
+        """As `beyond`, for each of these prefix sums by itself."""
+        variances, shared = prefix_variances(self.points, self.branches), covariances(self.points, self.branches)
+        own = variances[places] - 2 * share * shared[places] + share**2 * variances[-1]
+        most = float(share_variances(self.points, self.branches).max())
+        # rounded up to one of a few variances, whose bounds are computed once
+        steps = np.clip(np.ceil(own / most * _STEPS * (1 - 1e-12)), 1, _STEPS).astype(np.int64)
+        return np.asarray(float(exactly(self.scale)) * _unit_tails(most, -math.log(miss))[steps])
+
     def _tail(self, variance: float, miss: float) -> float:
         """The bound that a sum exceeds with probability at most exp(−miss), by Chernoff. `variance` is in units of
         `2·scale²`, that of one measurement.
@@ -240,10 +263,7 @@ class CountTree:
         more than the one before. For weights w with Σw² = V, convexity bounds ln E exp(λ·noise) = −Σ ln(1 −
         scale²λ²w²) by −V·ln(1 − scale²λ²). Discrete noise has a smaller moment.
         """
-        scale = float(exactly(self.scale))
-        rates = np.linspace(0, 1, 4001)[1:-1]
-        bounds = (miss - variance * np.log1p(-(rates**2))) / rates
-        return scale * float(bounds.min())
+        return float(exactly(self.scale)) * _unit_tail(variance, miss)
 
     def check(self, value: Data) -> None:
         """Raise if the value cannot be read. Only its shape and type decide, never its content."""

@@ -157,21 +157,27 @@ class Cumulative:
         bisection.
         """
         width = self.mechanism.width
-        return self._points(self._bisect(_shares(quantiles)) * width + width // 2)
+        return self._points(np.sort(self._bisect(_shares(quantiles))) * width + width // 2)
 
     def bands(self, quantiles: Sequence[Number], confidence: float) -> NDArray[Any]:
         """For each share, the ends of an interval that contains the true quantile. With this confidence, all do.
 
         Error: let t be the bin of the row of rank r, less than two ranks from q·n. The lower end is the first bin whose
-        count less q·n is at least −λ − 2. It is above t only if the noise at t is below −λ, so a bound on the noise of
-        one point, which no draw chooses, is enough. The upper end likewise.
+        count less q·n is at least −λ − 2, where λ bounds the noise of that bin. It is above t only if the noise at t is
+        below −λ, so a bound on the noise of one point, which no draw chooses, is enough. The upper end likewise.
         """
-        shares = _shares(quantiles)
-        away = self.mechanism.sums.beyond(shares, _miss(shares, confidence)) + BETWEEN
-        last, width = float(self.values[-1]), self.mechanism.width
-        low = np.searchsorted(np.maximum.accumulate(self.values), shares * last - away, "left")
-        later = np.minimum.accumulate(self.values[::-1])[::-1]
-        high = np.searchsorted(later, shares * last + away, "left")
+        shares, sums, width = _shares(quantiles), self.mechanism.sums, self.mechanism.width
+        miss, middle = _miss(shares, confidence), self._bisect(shares)
+        away, wanted = sums.beyond(shares, miss) + BETWEEN, shares * self.values[-1]
+        # the largest λ of any point leaves few bins, which are compared with their own
+        low = np.searchsorted(np.maximum.accumulate(self.values), wanted - away, "left")
+        high = np.searchsorted(np.minimum.accumulate(self.values[::-1])[::-1], wanted + away, "left")
+        for place, share in enumerate(shares.tolist()):
+            below, above = slice(low[place], middle[place] + 1), slice(max(middle[place] - 1, 0), high[place])
+            reached = self.values[below] - wanted[place] + sums.beyond_at(share, miss, below) >= -BETWEEN
+            early = self.values[above] - wanted[place] - sums.beyond_at(share, miss, above) < BETWEEN
+            low[place] += int(np.argmax(reached)) if reached.any() else 0
+            high[place] = above.start + (int(np.flatnonzero(early)[-1]) + 1 if early.any() else 0)
         # a total below 0 is noise, and turns the order around
         ends = np.sort(low) * width, np.sort(high) * width + width - 1
         return np.stack([self._points(end) for end in ends], axis=1)
@@ -187,7 +193,7 @@ class Cumulative:
             middle = (first + last) // 2
             reached = (self.values[middle] >= wanted) | (first == last)
             first, last = np.where(reached, first, middle + 1), np.where(reached, middle, last)
-        return np.sort(last)
+        return last
 
     def _points(self, places: NDArray[np.int64]) -> NDArray[Any]:
         """The points at these places, the last one for any place beyond it."""
