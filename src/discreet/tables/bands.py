@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -99,9 +100,7 @@ def bands_for(
     asked, count = validate_quantiles(quantiles, least), max(rows, 1.0)
     given: dict[str, Any] = {"space": space, "unit": unit, "rows_per_person": rows_per_person}
     listed = sorted(set(asked))
-    counts = QuantilesFromCounts.for_guarantee(
-        guarantee, quantiles=listed, bins=bins_for(int(count)), confidence=confidence, **given
-    )
+    counts = _counts(guarantee, space, tuple(listed), bins_for(int(count)), confidence, unit, rows_per_person)
     lines = {q: (3 * place, 3 * place + 1, 3 * place + 2) for place, q in enumerate(listed)}
     counted = Bands(counts, tuple(lines[q] for q in asked))
     if least == "bound" and counts.counts.width <= WIDEST:
@@ -110,6 +109,21 @@ def bands_for(
     if least == "bound" or predicted_error(chosen.mechanism, least) <= predicted_error(counts, least):
         return chosen
     return counted
+
+
+@lru_cache(maxsize=64)
+def _counts(
+    guarantee: Guarantee,
+    space: Integers,
+    quantiles: tuple[Fraction, ...],
+    bins: int,
+    confidence: float,
+    unit: Unit,
+    rows_per_person: int,
+) -> QuantilesFromCounts:
+    """Calibrated once: a release is planned before and after its rows are counted, often with the same bins."""
+    given: dict[str, Any] = {"unit": unit, "rows_per_person": rows_per_person, "confidence": confidence}
+    return QuantilesFromCounts.for_guarantee(guarantee, space=space, quantiles=quantiles, bins=bins, **given)
 
 
 def _with_recursion(

@@ -118,6 +118,13 @@ def best_branches(points: int) -> int:
     return min(range(2, min(max(points, 2), MOST_BRANCHES) + 1), key=cost)
 
 
+@lru_cache(maxsize=256)
+def some_branches(points: int) -> tuple[int, ...]:
+    """Numbers of branches worth comparing: the best one by squared error, and the least for each number of levels."""
+    least = {levels_of(points, branches): branches for branches in range(MOST_BRANCHES, 3, -1)}
+    return tuple(sorted({best_branches(points), *least.values()}))
+
+
 @lru_cache(maxsize=4096)
 def _unit_tail(variance: float, miss: float) -> float:
     """`CountTree._tail` for noise of scale 1."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -16,7 +16,7 @@ from discreet.exact.rational import Number, check_count, exactly
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
-from discreet.mechanisms.counts.count_tree import CountTree
+from discreet.mechanisms.counts.count_tree import CountTree, some_branches
 from discreet.mechanisms.counts.factorization import MOST_POINTS, PrefixSums
 from discreet.mechanisms.protocol import is_pure
 from discreet.mechanisms.quantiles.quantile import BETWEEN, lattice_of
@@ -85,13 +85,23 @@ class CumulativeCounts:
 
     @classmethod
     def _kinds(
-        cls, guarantee: Guarantee, space: Space, unit: Unit | None, rows_per_person: int, bins: int
+        cls,
+        guarantee: Guarantee,
+        space: Space,
+        unit: Unit | None,
+        rows_per_person: int,
+        bins: int,
+        trees: Callable[[int], Sequence[int | None]] = lambda points: [None],
     ) -> list[Self]:
-        """All methods, each with the least noise that satisfies `guarantee`."""
+        """All methods, each with the least noise that satisfies `guarantee`. `trees` lists numbers of branches."""
         points = min(check_count(bins, "bins"), MOST_POINTS, len(lattice_of(space)))
-        kinds: list[type[PrefixSums | CountTree]] = [CountTree] if is_pure(guarantee) else [PrefixSums, CountTree]
         given: dict[str, Any] = {"points": points, "unit": unit, "rows_per_person": rows_per_person}
-        return [cls(space=space, sums=kind.for_guarantee(guarantee, **given)) for kind in kinds]
+        sums: list[PrefixSums | CountTree] = [
+            CountTree.for_guarantee(guarantee, branches=branches, **given) for branches in trees(points)
+        ]
+        if not is_pure(guarantee):
+            sums.insert(0, PrefixSums.for_guarantee(guarantee, **given))
+        return [cls(space=space, sums=one) for one in sums]
 
     def error(self, confidence: float) -> Accuracy:
         return self.sums.error(confidence)
@@ -259,12 +269,13 @@ class QuantilesFromCounts:
         confidence: float | None = None,
     ) -> Self:
         """The counts that keep `guarantee` with the least error, or with a `confidence`, the narrowest intervals."""
-        known = CumulativeCounts._kinds(guarantee, space, unit, rows_per_person, bins)
+        asked = (guarantee, space, unit, rows_per_person, bins)
         if confidence is None:
-            counts = min(known, key=lambda one: mean_deviation(one.sums))
+            counts = min(CumulativeCounts._kinds(*asked), key=lambda one: mean_deviation(one.sums))
         else:
             shares = _shares(quantiles)
             miss = _miss(shares, confidence)
+            known = CumulativeCounts._kinds(*asked, some_branches)
             counts = min(known, key=lambda one: float(one.sums.beyond(shares, miss).mean()))
         return cls(counts=counts, quantiles=tuple(quantiles), confidence=confidence)
 
