@@ -204,7 +204,7 @@ class Methods:
         )
 
         def asked(known: TableRows, values: Values, size: float) -> Drawing[BandedQuantiles]:
-            options = {"size": size, "least": least, "confidence": sure, "kind": kind}
+            options: dict[str, Any] = {"size": size, "least": least, "confidence": sure, "kind": kind}
             return distributions.quantiles(known, values, column, at, **options)
 
         def counted(known: TableRows, values: Values) -> Drawing[Release]:

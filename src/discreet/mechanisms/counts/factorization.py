@@ -224,13 +224,13 @@ class PrefixSums:
         with probability at most `miss`.
         """
         variances = np.interp(shares, EIGHTHS, share_variances(self.points))
-        return self._away(miss) * np.sqrt(variances)
+        return np.asarray(self._away(miss) * np.sqrt(variances))
 
     def beyond_at(self, share: float, miss: float, places: slice) -> Floats:
         """As `beyond`, for each of these prefix sums by itself."""
         variances, shared = second_moments(self.points)
         own = variances[places] - 2 * share * shared[places] + share**2 * variances[-1]
-        return self._away(miss) * np.sqrt(np.maximum(own, 0.0))
+        return np.asarray(self._away(miss) * np.sqrt(np.maximum(own, 0.0)))
 
     def _away(self, miss: float) -> float:
         from scipy.special import ndtri
