@@ -1,5 +1,5 @@
-"""Intervals of quantiles read from cumulative counts: they hold for any noise within its bound, and the bound of the
-noise holds for the law that is drawn.
+"""Intervals of quantiles read from cumulative counts [L3.CDF]: they hold for any noise within its bound, and the bound
+of the noise holds for the law that is drawn.
 """
 
 from __future__ import annotations
