@@ -72,6 +72,7 @@ NO_DATA: dict[str, str] = {
     "*.distance": "two points of a public space, to say how far apart they are",
     "*.deviation": _SETTING,
     "*.within": _SETTING,
+    "*.beyond_at": _SETTING,
     "AboveThreshold": _SETTING,
     "Accuracy": _SETTING,
     "Categories": _SETTING,

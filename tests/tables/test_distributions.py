@@ -10,6 +10,7 @@ import pytest
 
 import discreet as dp
 from discreet import testing
+from discreet.sql.bounded_rows import BoundedRows
 from discreet.tables.bands import bands_for
 from discreet.tables.offer import TableRows
 
@@ -107,16 +108,41 @@ def test_the_intervals_of_many_quantiles_hold_together():
     assert held >= 1900 - 5 * np.sqrt(2000 * 0.05 * 0.95)
 
 
-def test_intervals_reach_as_far_as_the_ranks_that_are_promised():
+@pytest.mark.parametrize(("largest", "least"), [(10**5, "mean"), (10**9, "bound")])
+def test_intervals_of_a_recursion_reach_as_far_as_the_ranks_that_are_promised(largest, least):
     for rows in (100, 3000, 100_000):
         made = bands_for(
-            dp.Pure(epsilon=1), space=dp.Integers(0, 100), quantiles=[0.1, 0.5, 0.9], rows=rows, unit=dp.row()
+            dp.Pure(epsilon=1),
+            space=dp.Integers(0, largest),
+            quantiles=[0.1, 0.5, 0.9],
+            rows=rows,
+            unit=dp.row(),
+            least=least,
         )
+        assert isinstance(made.mechanism, dp.mechanisms.Quantiles)
         listed = [float(q) for q in made.mechanism.quantiles]
         for low, middle, high in made.places:
             for end in (low, high):
                 if end >= 0:
-                    assert abs(listed[end] - listed[middle]) * rows >= made.ranks * (1 - 1e-9)
+                    assert abs(listed[end] - listed[middle]) * rows >= float(made.mechanism.error(0.95)) * (1 - 1e-9)
+
+
+def test_rows_are_read_once_for_their_number_and_their_quantiles(monkeypatch):
+    table, ledger = table_of(list(range(100)) * 5, rows=5)
+    reads, original = [], BoundedRows.values
+    monkeypatch.setattr(BoundedRows, "values", lambda self: (reads.append(self), original(self))[1])
+    answer = table.quantiles("x", DECILES, between=(0, 99), epsilon=1)
+    assert (len(reads), ledger.count) == (1, 2)
+    assert np.all((answer.intervals[:, 0] <= answer.value) & (answer.value <= answer.intervals[:, 1]))
+
+
+def test_thirds_are_quantiles():
+    """A quantile is rounded to one part in a million, however many there are, and in groups."""
+    table, _ = table_of(list(range(100)) * 5, y=["a"] * 500)
+    for at in ([1 / 3], [1 / 3, 2 / 3]):
+        assert table.quantiles("x", at, between=(0, 99), epsilon=20).value.shape == (len(at),)
+    by = {"y": ["a"]}
+    assert table.quantiles("x", [1 / 3, 2 / 3], between=(0, 99), epsilon=20, by=by).value["a"].shape == (2,)
 
 
 @pytest.mark.parametrize("at", [[], [0], [1], [1.5], ["a"], [0.5, 0.5, 0.5, 0.5]])

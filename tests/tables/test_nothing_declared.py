@@ -162,7 +162,7 @@ def test_rows_cannot_be_read_before_their_bounds_are_found() -> None:
 def test_nothing_is_drawn_before_its_bounds_are_found(name: str) -> None:
     table, ledger = opened()
     offer = PURE[name](table._methods, 1, 0)
-    drawing = offer.drawing(offer.rows) if isinstance(offer, FoundFirst) else offer.quantiles(offer.rows, 1000)
+    drawing = offer.drawing(offer.rows) if isinstance(offer, FoundFirst) else offer.quantiles(offer.rows, list, 1000)
     with pytest.raises(AssertionError):
         drawing.release()
     assert ledger.count == 0
@@ -177,7 +177,9 @@ def read_of(name: str, data: Any, neighbors: str) -> tuple[Any, Any, dict[str, f
     offer = {**PURE, **WITH_DELTA}[name](table._methods, 1, 1e-6)
     with testing.no_noise():
         rows = offer.rows.settled()
-        drawing = offer.drawing(rows) if isinstance(offer, FoundFirst) else offer.quantiles(rows, 1000)
+        drawing = (
+            offer.drawing(rows) if isinstance(offer, FoundFirst) else offer.quantiles(rows, rows.plan.rows.values, 1000)
+        )
         found = drawing.read()
     return rows, drawing, found
 

@@ -161,7 +161,8 @@ class Integers(_Numbers):
         low, high = map(int, self.ends)
         missing = math.floor(self.center) if self.missing is None else int(exactly(self.missing))
         whole, gone = wholes(values)
-        return np.where(gone, missing, np.clip(whole, low, high))
+        inside = np.clip(whole, low, high)
+        return np.where(gone, missing, inside) if gone.any() else inside
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
-"""Quantiles with intervals: each is computed with two neighbors, far enough away that they enclose the true
-quantile.
+"""Quantiles with intervals, read from noisy cumulative counts, or from two neighbors of each quantile that are far
+enough away to enclose the true one.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -17,8 +17,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_probability
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
-from discreet.mechanisms.counts.factorization import MOST_POINTS
-from discreet.mechanisms.quantiles.cumulative import QuantilesFromCounts, best_quantiles
+from discreet.mechanisms.quantiles.cumulative import QuantilesFromCounts, bins_for, predicted_error
 from discreet.mechanisms.quantiles.quantiles import Quantiles
 from discreet.queries.space import Integers
 from discreet.releases import Release
@@ -28,6 +27,8 @@ FINEST = 10**6
 LOWEST, HIGHEST = -1, -2
 Least = Literal["bound", "mean", "largest"]
 """Which error is to be least: the one that is promised, or the one to be expected on average or at worst."""
+WIDEST = 256
+"""Bins of more points than this may be too coarse: all values could lie in a few of them."""
 _ROUNDS = 5
 
 
@@ -48,17 +49,16 @@ class Bands:
     """The mechanism for all quantiles, and the positions of the ends and the middle of each one in its answer. LOWEST
     and HIGHEST stand for the ends of the range.
 
-    The interval of q contains the true quantile if no answer is off by more than `ranks` ranks and there are as many
-    rows as stated. The outer quantiles are `ranks` rows away.
+    Cumulative counts draw the ends with each quantile. A recursion draws two more quantiles for each: its interval
+    contains the true quantile if no answer is off by more than their distance and there are as many rows as stated.
     """
 
     mechanism: Quantiles | QuantilesFromCounts
     places: tuple[tuple[int, int, int], ...]
-    ranks: float | None
 
     def read(self, drawn: Any, space: Integers) -> NDArray[Any]:
         """One line (low, middle, high) for each quantile, in the given order."""
-        known = [*np.asarray(drawn).tolist(), space.high, space.low]  # the last two are HIGHEST and LOWEST
+        known = [*np.ravel(drawn).tolist(), space.high, space.low]  # the last two are HIGHEST and LOWEST
         return np.array([[known[place] for place in line] for line in self.places])
 
 
@@ -92,31 +92,56 @@ def bands_for(
     least: Least = "bound",
     confidence: float = 0.95,
 ) -> Bands:
-    """The best mechanism for some quantiles and the two next to each of them, for at least about `rows` rows."""
-    asked = validate_quantiles(quantiles, least)
-    count = max(rows, 1.0)
-    options: dict[str, Any] = {"unit": unit, "rows_per_person": rows_per_person, "rows": int(count)}
+    """The best mechanism for some quantiles and their intervals, for at least about `rows` rows.
+
+    Cumulative counts have the narrowest intervals, if their bins are not much coarser than the points of the space.
+    Otherwise, and for another kind of error, public facts choose between counts and a recursion.
+    """
+    asked, count = validate_quantiles(quantiles, least), max(rows, 1.0)
+    given: dict[str, Any] = {"space": space, "unit": unit, "rows_per_person": rows_per_person}
+    listed = sorted(set(asked))
+    counts = _counts(guarantee, space, tuple(listed), bins_for(int(count)), confidence, unit, rows_per_person)
+    lines = {q: (3 * place, 3 * place + 1, 3 * place + 2) for place, q in enumerate(listed)}
+    counted = Bands(counts, tuple(lines[q] for q in asked))
+    if least == "bound" and counts.counts.width <= WIDEST:
+        return counted
+    chosen = _with_recursion(guarantee, asked, count, confidence, **given)
+    if least == "bound" or predicted_error(chosen.mechanism, least) <= predicted_error(counts, least):
+        return chosen
+    return counted
+
+
+@lru_cache(maxsize=64)
+def _counts(
+    guarantee: Guarantee,
+    space: Integers,
+    quantiles: tuple[Fraction, ...],
+    bins: int,
+    confidence: float,
+    unit: Unit,
+    rows_per_person: int,
+) -> QuantilesFromCounts:
+    """Calibrated once: a release is planned before and after its rows are counted, often with the same bins."""
+    given: dict[str, Any] = {"unit": unit, "rows_per_person": rows_per_person, "confidence": confidence}
+    return QuantilesFromCounts.for_guarantee(guarantee, space=space, quantiles=quantiles, bins=bins, **given)
+
+
+def _with_recursion(
+    guarantee: Guarantee, asked: list[Fraction], count: float, confidence: float, **given: Any
+) -> Bands:
+    """A recursion for all quantiles and the two next to each of them, a little farther away than its error."""
     best, wide = None, Fraction(1, 4)
     for _ in range(_ROUNDS):
         listed = _with_neighbors(asked, wide)
-        made = _best_method(guarantee, least, space=space, quantiles=listed, **options)
-        ranks = made.error(confidence).amount
-        needed = Fraction(1) if ranks is None else Fraction(min(FINEST, int(ranks / count * FINEST) + 1), FINEST)
+        made = Quantiles.for_guarantee(guarantee, quantiles=listed, **given)
+        ranks = float(made.error(confidence))
+        needed = Fraction(min(FINEST, int(ranks / count * FINEST) + 1), FINEST)
         if needed <= wide:
-            best = Bands(made, _places(asked, listed, wide), ranks)
+            best = Bands(made, _places(asked, listed, wide))
             if wide <= 2 * needed:
                 break
         wide = min(Fraction(1), Fraction(int(needed * FINEST * 5 / 4) + 1, FINEST))
-    return best or Bands(made, _places(asked, listed, Fraction(1)), ranks)
-
-
-def _best_method(guarantee: Guarantee, least: Least, *, rows: int, **asked: Any) -> Quantiles | QuantilesFromCounts:
-    """The method with the smallest error, in the requested sense. Only public facts decide."""
-    if least != "bound":
-        return best_quantiles(guarantee, least=least, rows=rows, **asked)
-    chosen: list[Quantiles | QuantilesFromCounts] = [Quantiles.for_guarantee(guarantee, **asked)]
-    chosen.append(QuantilesFromCounts.for_guarantee(guarantee, bins=MOST_POINTS, **asked))
-    return min(chosen, key=lambda mechanism: mechanism.error(0.95).amount or math.inf)
+    return best or Bands(made, _places(asked, listed, Fraction(1)))
 
 
 def _with_neighbors(asked: Sequence[Fraction], wide: Fraction) -> list[Fraction]:

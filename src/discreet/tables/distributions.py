@@ -31,6 +31,7 @@ from discreet.sql.question import Measure
 from discreet.synthetic import Declared, Synthesis, SyntheticSample
 from discreet.synthetic.table import SyntheticTable
 from discreet.tables.bands import BandedQuantiles, Bands, Least, bands_for
+from discreet.tables.counted_first import Values
 from discreet.tables.days import DAYS, EPOCH, as_number, from_number, in_days
 from discreet.tables.distribution import Distribution
 from discreet.tables.offer import Drawing, TableRows, convert_release, in_words
@@ -38,7 +39,7 @@ from discreet.tables.offer import Drawing, TableRows, convert_release, in_words
 # --- quantiles ----------------------------------------------------------------------------------------------
 
 
-def count_values(rows: TableRows, epsilon: Number, column: str) -> Drawing[Release]:
+def count_values(rows: TableRows, values: Values, epsilon: Number, column: str) -> Drawing[Release]:
     """How many values of a column its quantiles use, for a part of ε."""
     bound = Sensitivity(rows.of_one, "L1", rows.unit, grain=1)
     noise = Laplace(scale=tidy(significant(bound.exact / check_epsilon(epsilon), up=True)), step=1)
@@ -52,15 +53,23 @@ def count_values(rows: TableRows, epsilon: Number, column: str) -> Drawing[Relea
         arguments={"column": column},
         mechanism=noise,
         guarantee=noise.guarantee(bound),
-        read=lambda: np.array([len(rows.plan.rows.values())]),
+        read=lambda: np.array([len(values())]),
         finish=lambda release: release,
     )
 
 
 def quantiles(
-    rows: TableRows, column: str, at: Sequence[Any], *, size: float, least: Least, confidence: float, kind: str
+    rows: TableRows,
+    values: Values,
+    column: str,
+    at: Sequence[Any],
+    *,
+    size: float,
+    least: Least,
+    confidence: float,
+    kind: str,
 ) -> Drawing[BandedQuantiles]:
-    """Quantiles of a column that has at least about `size` values, each with two neighbors that bound it."""
+    """Quantiles of a column that has at least about `size` values, each with the ends of its interval."""
     measure, unit = rows.plan.rows.grid, rows.unit
     space = Integers(measure.lowest, measure.highest)
     made = bands_for(
@@ -81,7 +90,7 @@ def quantiles(
         old_text=f"quantiles {listed} of",
         method="quantiles",
         arguments={"at": tuple(at), "least": least, "confidence": confidence, "kind": kind},
-        read=rows.plan.rows.values,
+        read=values,
         finish=lambda release: _with_bands(release, made, measure, space, confidence, kind),
     )
 

@@ -42,7 +42,7 @@ from discreet.tables.asking import (
     text_of,
 )
 from discreet.tables.bands import BandedQuantiles, Least, validate_quantiles
-from discreet.tables.counted_first import CountedFirst
+from discreet.tables.counted_first import CountedFirst, Values
 from discreet.tables.days import DAYS, as_number, from_number
 from discreet.tables.distribution import Distribution
 from discreet.tables.fit import Estimator, Features, Fit, check_estimator
@@ -74,8 +74,8 @@ from discreet.tables.offer import (
 )
 from discreet.tables.votes import Votes, votes
 
-FEW = 3
-"""This many quantiles are best chosen one by one, each with its own narrow interval."""
+FEW = 1
+"""This many quantiles are best chosen one by one, each with an interval of its own."""
 COUNTING = Fraction(1, 20)
 """The part of ε that counts values before quantiles are drawn: the count decides how wide their intervals are."""
 End = Number | datetime.date
@@ -185,31 +185,33 @@ class Methods:
         """Several quantiles of a column, as an array in the given order, with intervals that hold at once. With `by`,
         an array for each group, in which every quantile is chosen by itself.
 
-        Up to three quantiles are chosen one by one. More are chosen recursively, or read from cumulative counts,
-        whichever has the smaller error: the smaller guaranteed error (`least="bound"`), or the smaller expected error
-        on average (`"mean"`) or at worst (`"largest"`). `"mean"` usually has several times less error, but much wider
-        intervals. A twentieth of ε is used first to count the values.
+        With `least="bound"` the intervals are narrow: quantiles are read from cumulative counts, whose noise is known.
+        Otherwise they are chosen recursively or read from counts, whichever has the smaller expected error on average
+        (`"mean"`) or at worst (`"largest"`). `"mean"` usually has less error, but much wider intervals. A twentieth of
+        ε is used first to count the values. A single quantile without `delta` is chosen by itself.
         """
-        validate_quantiles(at, least)
+        exact = validate_quantiles(at, least)
         sure = check_confidence(confidence)
         if by is not None:
             kind = self._kind(column, between)
-            texts = {f"q{float(q):g}": f"QUANTILE_CONT({as_number(column, kind)}, {float(q)!r})" for q in at}
+            number = as_number(column, kind)
+            texts = {f"q{float(q):g}": f"QUANTILE_CONT({number}, {float(q)!r})" for q in exact}
             of_group = lambda values: np.array([from_number(v, kind) for v in values])  # noqa: E731
             return self._by_group(texts, {column: between}, epsilon, delta, where, by, of_group, kind)
         if len(at) <= FEW and not check_delta(delta):
-            return self._few_quantiles(column, at, between, epsilon, where)
+            return self._few_quantiles(column, exact, between, epsilon, where)
         whole, kind = check_epsilon(epsilon), self._kind(column, between)
         number = as_number(column, kind)
         rows = self._rows(
             where, {column: between}, {}, whole * (1 - COUNTING), delta, number, f"MEDIAN({number}) AS value"
         )
 
-        def asked(known: TableRows, size: float) -> Drawing[BandedQuantiles]:
-            return distributions.quantiles(known, column, at, size=size, least=least, confidence=sure, kind=kind)
+        def asked(known: TableRows, values: Values, size: float) -> Drawing[BandedQuantiles]:
+            options: dict[str, Any] = {"size": size, "least": least, "confidence": sure, "kind": kind}
+            return distributions.quantiles(known, values, column, at, **options)
 
-        def counted(known: TableRows) -> Drawing[Release]:
-            return distributions.count_values(known, whole * COUNTING, column)
+        def counted(known: TableRows, values: Values) -> Drawing[Release]:
+            return distributions.count_values(known, values, whole * COUNTING, column)
 
         return CountedFirst(rows, whole * COUNTING, counted, asked)
 

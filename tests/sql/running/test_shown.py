@@ -57,7 +57,7 @@ def test_a_picture_has_a_bar_with_its_error_for_every_group(groups: int, asked: 
     figure.draw_without_rendering()
 
 
-DAY = datetime.date(2025, 1, 1)
+DAY, LATER = datetime.date(2025, 1, 1), datetime.date(2025, 1, 2)
 DRAWN = {
     "kind": ["a", "b", "(none)", None] * 150,
     "side": ["left", "right"] * 300,
@@ -120,6 +120,30 @@ def test_two_keys_are_grouped_bars(drawn: Any) -> None:
     halves = [np.ptp(s[:, 1]) / 2 for lines in panel.collections for s in lines.get_segments()]
     assert np.allclose(sorted(halves), sorted(row["n_error"] for row in answer))
     figure.draw_without_rendering()
+
+
+def test_the_interval_of_a_quantile_is_drawn_as_it_is() -> None:
+    """Both ends, where a half of the longer side would reach too far on the other; as bars, grouped bars and lines."""
+    rows = {"pid": range(900), "cost": [float(n % 30) ** 2 for n in range(900)], "day": [DAY] * 450 + [LATER] * 450}
+    rows |= {"side": ["left", "right", "right"] * 300, "kind": ["a", "b"] * 450}
+    columns = {name: {"choices": sorted(set(rows[name]))} for name in ("side", "kind")}
+    columns |= {"cost": {"between": [0, 5000]}, "day": {"between": [DAY, LATER]}}
+    words = {"ledger": {"path": ":memory:", "epsilon": 1000, "delta": 1e-6}, "unit": {"person": "pid"}}
+    opened = dp.connect(
+        words | {"tables": {"visits": {"source": pa.table(rows), "rows_per_person": 1, "columns": columns}}}
+    )
+    for keys in ("side", "side, kind", "day"):
+        text = f"SELECT {keys}, QUANTILE_CONT(cost, 0.9) AS q FROM visits GROUP BY {keys}"
+        answer = opened.sql(text, epsilon=1)
+        ends = np.array([answer.table.column(name).to_numpy() for name in ("q_low", "q_high")])
+        assert not np.allclose(ends[1] - ends[0], 2 * answer.table.column("q_error").to_numpy())
+        [panel] = answer.plot().axes
+        if keys == "day":
+            drawn = panel.collections[0].get_paths()[0].vertices[:, 1]
+            assert {*np.ravel(ends).round(6)} <= {*drawn.round(6)}
+        else:
+            drawn = [lines[:, 1] for bars in panel.collections for lines in bars.get_segments()]
+            assert np.allclose(np.sort(np.array(drawn), axis=None), np.sort(ends, axis=None))
 
 
 def test_a_missing_value_and_one_that_looks_like_it_stay_apart(drawn: Any) -> None:

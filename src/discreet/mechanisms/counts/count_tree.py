@@ -16,7 +16,13 @@ from discreet.exact.rational import Number, check_count, check_positive, exactly
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit, row
-from discreet.mechanisms.counts.factorization import MOST_POINTS, check_counts, counts_of_points
+from discreet.mechanisms.counts.factorization import (
+    EIGHTHS,
+    MOST_POINTS,
+    check_counts,
+    counts_of_points,
+    largest_variances,
+)
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import for_rows, rows_in, rows_moved
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike
@@ -24,6 +30,7 @@ from discreet.rows.containers import Data
 
 Floats = NDArray[np.float64]
 MOST_BRANCHES = 64
+_STEPS = 64
 
 
 def levels_of(points: int, branches: int) -> int:
@@ -69,6 +76,34 @@ def _variances(place: NDArray[np.int64], levels: int, branches: int) -> Floats:
     return share**2 * below[levels] + own
 
 
+@lru_cache(maxsize=8)
+def covariances(points: int, branches: int) -> Floats:
+    """The exact covariance of each prefix sum with the last one, in units of the variance of one measurement.
+
+    Given the count of a range, each of two prefixes inside it is a share of that count plus a term of its own, as in
+    `prefix_variances`. The two terms are independent until both prefixes end in the same part.
+    """
+    place, last, levels = np.arange(points), points - 1, levels_of(points, branches)
+    below = _from_below(levels, branches)
+    share, share_of_last, own = np.ones(points), 1.0, np.zeros(points)
+    for level in range(levels):
+        part, part_of_last, together = place % branches, last % branches, place == last
+        total, total_of_last = part + share, part_of_last + share_of_last
+        both = part + share * np.where(together, share_of_last, 1.0)
+        met = place // branches == last // branches
+        own = own + np.where(met, below[level] * (both - total * total_of_last / branches), 0.0)
+        share, share_of_last = total / branches, total_of_last / branches
+        place, last = place // branches, last // branches
+    return np.asarray(share * share_of_last * below[levels] + own)
+
+
+@lru_cache(maxsize=64)
+def share_variances(points: int, branches: int) -> Floats:
+    """The largest variance of a prefix sum less a share q of the last one, for q = 0, 1/8, … 1."""
+    variances, shared = prefix_variances(points, branches), covariances(points, branches)
+    return largest_variances(variances, shared)
+
+
 @lru_cache(maxsize=256)
 def best_branches(points: int) -> int:
     """The number of branches with the least mean squared error of prefix sums at a fixed ε."""
@@ -81,6 +116,25 @@ def best_branches(points: int) -> int:
         return levels**2 * float(_variances(some, levels, branches).mean())
 
     return min(range(2, min(max(points, 2), MOST_BRANCHES) + 1), key=cost)
+
+
+@lru_cache(maxsize=256)
+def some_branches(points: int) -> tuple[int, ...]:
+    """Numbers of branches worth comparing: the best one by squared error, and the least for each number of levels."""
+    least = {levels_of(points, branches): branches for branches in range(MOST_BRANCHES, 3, -1)}
+    return tuple(sorted({best_branches(points), *least.values()}))
+
+
+@lru_cache(maxsize=4096)
+def _unit_tail(variance: float, miss: float) -> float:
+    """`CountTree._tail` for noise of scale 1."""
+    rates = np.linspace(0, 1, 4001)[1:-1]
+    return float(((miss - variance * np.log1p(-(rates**2))) / rates).min())
+
+
+@lru_cache(maxsize=64)
+def _unit_tails(most: float, miss: float) -> Floats:
+    return np.array([_unit_tail(most * step / _STEPS, miss) for step in range(_STEPS + 1)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,33 +232,45 @@ class CountTree:
         return sum(shares) / self.branches, sum(own for _, own in parts) + below[level - 1] * spread
 
     def error(self, confidence: float) -> Accuracy:
-        """How far any prefix sum may be off, by Chernoff's bound.
-
-        Every measurement has a weight of at most 1 in a sum, so for a sum of variance V, ln E exp(λ·noise) is at most
-        (V/2)·λ²/(1 − scale²·λ²). This also holds for discrete noise.
-        """
+        """How far any prefix sum may be off, by Chernoff's bound."""
         sure = check_confidence(confidence)
         variance = float(prefix_variances(self.points, self.branches).max())
-        amount = self._tail(variance, 1, math.log(2 * self.points / (1 - sure)))
+        amount = self._tail(variance, math.log(2 * self.points / (1 - sure)))
         return Accuracy(amount=amount, confidence=sure, of="every value")
 
     def within(self, last: int, first: int, confidence: float) -> float:
-        """How far the sum of counts `first` to `last` (exclusive) may be off, by Chernoff's bound as in `error`. In a
-        difference of two sums, a measurement has a weight of at most 2.
-        """
+        """How far the sum of counts `first` to `last` (exclusive) may be off, by Chernoff's bound."""
         if not self._variance:
             return 0.0
         variance = (float(self.deviation(last, first)) ** 2) / self._variance
-        return self._tail(variance, 2 if first else 1, math.log(2 / (1 - check_confidence(confidence))))
+        return self._tail(variance, math.log(2 / (1 - check_confidence(confidence))))
 
-    def _tail(self, variance: float, weight: int, miss: float) -> float:
-        """The bound that a sum exceeds with probability at most exp(−miss). `variance` is in units of one
-        measurement's, and no measurement has a weight above `weight` in the sum.
+    def beyond(self, shares: Floats, miss: float) -> Floats:
+        """For each share q: what the noise of any one prefix sum less q times the last one exceeds, on one given side,
+        with probability at most `miss`.
         """
-        scale = float(exactly(self.scale))
-        rates = np.linspace(0, 1, 4001)[1:-1] / (weight * scale)
-        bounds = (variance * scale**2 * rates**2 / (1 - (weight * scale * rates) ** 2) + miss) / rates
-        return float(bounds.min())
+        variances = np.interp(shares, EIGHTHS, share_variances(self.points, self.branches))
+        return np.array([self._tail(float(one), -math.log(miss)) for one in variances])
+
+    def beyond_at(self, share: float, miss: float, places: slice) -> Floats:
+        """As `beyond`, for each of these prefix sums by itself."""
+        variances, shared = prefix_variances(self.points, self.branches), covariances(self.points, self.branches)
+        own = variances[places] - 2 * share * shared[places] + share**2 * variances[-1]
+        most = float(share_variances(self.points, self.branches).max())
+        # rounded up to one of a few variances, whose bounds are computed once
+        steps = np.clip(np.ceil(own / most * _STEPS * (1 - 1e-12)), 1, _STEPS).astype(np.int64)
+        return np.asarray(float(exactly(self.scale)) * _unit_tails(most, -math.log(miss))[steps])
+
+    def _tail(self, variance: float, miss: float) -> float:
+        """The bound that a sum exceeds with probability at most exp(−miss), by Chernoff. `variance` is in units of
+        `2·scale²`, that of one measurement.
+
+        A sum weighs the counts of the points with numbers in a range of length 1 that contains 0, so it weighs no
+        measurement by more than 1: a weight is a sum of differences between averages over nested ranges, each damped
+        more than the one before. For weights w with Σw² = V, convexity bounds ln E exp(λ·noise) = −Σ ln(1 −
+        scale²λ²w²) by −V·ln(1 − scale²λ²). Discrete noise has a smaller moment.
+        """
+        return float(exactly(self.scale)) * _unit_tail(variance, miss)
 
     def check(self, value: Data) -> None:
         """Raise if the value cannot be read. Only its shape and type decide, never its content."""

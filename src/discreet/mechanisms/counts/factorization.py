@@ -103,6 +103,33 @@ def column_norms(points: int) -> tuple[Fraction, Fraction]:
     return added, max(added, Fraction(float(moved.max()) * (1 + 1e-9)))
 
 
+EIGHTHS = np.linspace(0.0, 1.0, 9)
+"""The shares of the last sum for which variances are computed."""
+
+
+def largest_variances(variances: Floats, covariances: Floats) -> Floats:
+    """The largest variance of a prefix sum less a share q of the last one, for each q of `EIGHTHS`. It is convex in q,
+    so that interpolation between them never gives less. Covariances are those with the last sum.
+    """
+    last = float(variances[-1])
+    return np.array([float((variances - 2 * q * covariances).max()) + q * q * last for q in EIGHTHS])
+
+
+@lru_cache(maxsize=4)
+def second_moments(points: int) -> tuple[Floats, Floats]:
+    """The variance of each prefix sum, and its covariance with the last one, in units of one measurement's variance."""
+    other, length = root(points)[1], _length(points)
+    # two sums that are d points apart share the overlap of the factor with itself, moved by d
+    overlap = np.fft.irfft(np.abs(np.fft.rfft(other, length)) ** 2, length)[:points]
+    return np.cumsum(other * other), overlap[::-1]
+
+
+@lru_cache(maxsize=64)
+def share_variances(points: int) -> Floats:
+    """As `largest_variances`, in units of the variance of one measurement."""
+    return largest_variances(*second_moments(points))
+
+
 @dataclass(frozen=True, kw_only=True)
 class PrefixSums:
     """Noisy sums of the first 1, 2, … counts of a vector of `points` whole numbers, each with little noise.
@@ -191,6 +218,24 @@ class PrefixSums:
 
         away = -float(ndtri((1 - check_confidence(confidence)) / 2)) * (1 + 1e-9)
         return away * float(self.deviation(last, first))
+
+    def beyond(self, shares: Floats, miss: float) -> Floats:
+        """For each share q: what the noise of any one prefix sum less q times the last one exceeds, on one given side,
+        with probability at most `miss`.
+        """
+        variances = np.interp(shares, EIGHTHS, share_variances(self.points))
+        return np.asarray(self._away(miss) * np.sqrt(variances))
+
+    def beyond_at(self, share: float, miss: float, places: slice) -> Floats:
+        """As `beyond`, for each of these prefix sums by itself."""
+        variances, shared = second_moments(self.points)
+        own = variances[places] - 2 * share * shared[places] + share**2 * variances[-1]
+        return np.asarray(self._away(miss) * np.sqrt(np.maximum(own, 0.0)))
+
+    def _away(self, miss: float) -> float:
+        from scipy.special import ndtri
+
+        return -float(ndtri(miss)) * (1 + 1e-9) * float(exactly(self.stddev))
 
     def check(self, value: Data) -> None:
         """Raise if the value cannot be read. Only its shape and type decide, never its content."""

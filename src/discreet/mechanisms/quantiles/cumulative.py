@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -16,10 +16,10 @@ from discreet.exact.rational import Number, check_count, exactly
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
-from discreet.mechanisms.counts.count_tree import CountTree
+from discreet.mechanisms.counts.count_tree import CountTree, some_branches
 from discreet.mechanisms.counts.factorization import MOST_POINTS, PrefixSums
 from discreet.mechanisms.protocol import is_pure
-from discreet.mechanisms.quantiles.quantile import lattice_of
+from discreet.mechanisms.quantiles.quantile import BETWEEN, lattice_of
 from discreet.mechanisms.quantiles.quantiles import Quantiles, validate_quantiles
 from discreet.queries.ranks import places_of
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike
@@ -80,12 +80,28 @@ class CumulativeCounts:
         """The method with the least mean squared error that satisfies `guarantee`: a tree of counts if no δ is allowed,
         otherwise usually the factorization.
         """
+        known = cls._kinds(guarantee, space, unit, rows_per_person, bins)
+        return min(known, key=lambda one: mean_deviation(one.sums))
+
+    @classmethod
+    def _kinds(
+        cls,
+        guarantee: Guarantee,
+        space: Space,
+        unit: Unit | None,
+        rows_per_person: int,
+        bins: int,
+        trees: Callable[[int], Sequence[int | None]] = lambda points: [None],
+    ) -> list[Self]:
+        """All methods, each with the least noise that satisfies `guarantee`. `trees` lists numbers of branches."""
         points = min(check_count(bins, "bins"), MOST_POINTS, len(lattice_of(space)))
-        kinds: list[type[PrefixSums | CountTree]] = [CountTree] if is_pure(guarantee) else [PrefixSums, CountTree]
-        known = (
-            kind.for_guarantee(guarantee, points=points, unit=unit, rows_per_person=rows_per_person) for kind in kinds
-        )
-        return cls(space=space, sums=min(known, key=mean_deviation))
+        given: dict[str, Any] = {"points": points, "unit": unit, "rows_per_person": rows_per_person}
+        sums: list[PrefixSums | CountTree] = [
+            CountTree.for_guarantee(guarantee, branches=branches, **given) for branches in trees(points)
+        ]
+        if not is_pure(guarantee):
+            sums.insert(0, PrefixSums.for_guarantee(guarantee, **given))
+        return [cls(space=space, sums=one) for one in sums]
 
     def error(self, confidence: float) -> Accuracy:
         return self.sums.error(confidence)
@@ -99,7 +115,8 @@ class CumulativeCounts:
         places_of(self.points, none_of(value))
 
     def _draw(self, value: Any) -> Floats:
-        bins = places_of(self.points, value) // self.width
+        places, width = places_of(self.points, value), self.width
+        bins = places if width == 1 else places // width
         return self.sums._draw(np.bincount(bins, minlength=self.sums.points))
 
 
@@ -146,28 +163,91 @@ class Cumulative:
         return float(self.values[last - 1]) - start, deviation
 
     def quantiles(self, quantiles: Sequence[Number]) -> NDArray[Any]:
-        """For each share, the middle point of the first bin at or below which that share of the rows lies."""
-        shares = np.array([float(exactly(q)) for q in validate_quantiles(quantiles)])
-        bins = np.searchsorted(self.monotone, shares * self.monotone[-1], "left")
-        points, width = self.mechanism.points, self.mechanism.width
-        places = np.minimum(bins * width + width // 2, len(points) - 1)
-        return points._at(places) if isinstance(points, Grid) else places + points.points()[0]
+        """For each share, the middle point of a bin at or below which about that share of the rows lies, found by
+        bisection.
+        """
+        width = self.mechanism.width
+        return self._points(np.sort(self._bisect(_shares(quantiles))) * width + width // 2)
+
+    def bands(self, quantiles: Sequence[Number], confidence: float) -> NDArray[Any]:
+        """For each share, the ends of an interval that contains the true quantile. With this confidence, all do.
+
+        Error: let t be the bin of the row of rank r, less than two ranks from q·n. The lower end is the first bin whose
+        count less q·n is at least −λ − 2, where λ bounds the noise of that bin. It is above t only if the noise at t is
+        below −λ, so a bound on the noise of one point, which no draw chooses, is enough. The upper end likewise.
+        """
+        shares, sums, width = _shares(quantiles), self.mechanism.sums, self.mechanism.width
+        miss, middle = _miss(shares, confidence), self._bisect(shares)
+        away, wanted = sums.beyond(shares, miss) + BETWEEN, shares * self.values[-1]
+        # the largest λ of any point leaves few bins, which are compared with their own
+        low = np.searchsorted(np.maximum.accumulate(self.values), wanted - away, "left")
+        high = np.searchsorted(np.minimum.accumulate(self.values[::-1])[::-1], wanted + away, "left")
+        for place, share in enumerate(shares.tolist()):
+            below, above = slice(low[place], middle[place] + 1), slice(max(middle[place] - 1, 0), high[place])
+            reached = self.values[below] - wanted[place] + sums.beyond_at(share, miss, below) >= -BETWEEN
+            early = self.values[above] - wanted[place] - sums.beyond_at(share, miss, above) < BETWEEN
+            low[place] += int(np.argmax(reached)) if reached.any() else 0
+            high[place] = above.start + (int(np.flatnonzero(early)[-1]) + 1 if early.any() else 0)
+        # a total below 0 is noise, and turns the order around
+        ends = np.sort(low) * width, np.sort(high) * width + width - 1
+        return np.stack([self._points(end) for end in ends], axis=1)
+
+    def _bisect(self, shares: Floats) -> NDArray[np.int64]:
+        """For each share q, a bin found by comparing the counts of halfway bins with q times the last count.
+
+        Only about log2(bins) points are looked at on the way to any bin, so the noise of these alone decides.
+        """
+        first, last = np.zeros(len(shares), dtype=np.int64), np.full(len(shares), len(self.values) - 1)
+        wanted = shares * self.values[-1]
+        for _ in range(_steps(len(self.values))):
+            middle = (first + last) // 2
+            reached = (self.values[middle] >= wanted) | (first == last)
+            first, last = np.where(reached, first, middle + 1), np.where(reached, middle, last)
+        return last
+
+    def _points(self, places: NDArray[np.int64]) -> NDArray[Any]:
+        """The points at these places, the last one for any place beyond it."""
+        points = self.mechanism.points
+        inside = np.minimum(places, len(points) - 1)
+        return points._at(inside) if isinstance(points, Grid) else inside + points.points()[0]
+
+
+def _shares(quantiles: Sequence[Number]) -> Floats:
+    return np.array([float(exactly(q)) for q in validate_quantiles(quantiles)])
+
+
+def _miss(shares: Floats, confidence: float) -> float:
+    """The probability with which each end of each interval may miss, so that all hold with this confidence."""
+    return (1 - check_confidence(confidence)) / (2 * len(shares))
+
+
+def _steps(bins: int) -> int:
+    """How often a range of this many bins is halved until one is left."""
+    return (bins - 1).bit_length()
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuantilesFromCounts:
     """Computes quantiles from noisy cumulative counts. The noise is the same for any number of quantiles.
 
+    With a `confidence`, every quantile is drawn with the ends of its interval: a line (lower, quantile, upper) for
+    each. All true quantiles lie in their intervals with this confidence, also where several points are counted as one.
+
     Promise: that of the counts.
-    Error: when no count is off by more than λ, a quantile q is off by (1+q)·λ ranks at most; no bound is known where
-    several points are counted as one. Source: [L3.CDF].
+    Error: a quantile that is off by more than λ ranks needs noise above λ at one of the points that bisection passes on
+    the way to the first point so far off: at most 2·log2(bins) of them for each quantile, which the data decide and no
+    draw. The noise is that of a count less q times the number of rows. No bound is known where several points are
+    counted as one. Source: [L3.CDF].
     """
 
     counts: CumulativeCounts
     quantiles: tuple[Number, ...]
+    confidence: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "quantiles", validate_quantiles(self.quantiles))
+        if self.confidence is not None:
+            check_confidence(self.confidence)
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
         """How many rows one unit can add, remove or replace."""
@@ -186,19 +266,26 @@ class QuantilesFromCounts:
         unit: Unit | None = None,
         rows_per_person: int = 1,
         bins: int = BINS,
+        confidence: float | None = None,
     ) -> Self:
-        """The counts with the least error that keep `guarantee`."""
-        counts = CumulativeCounts.for_guarantee(
-            guarantee, space=space, unit=unit, rows_per_person=rows_per_person, bins=bins
-        )
-        return cls(counts=counts, quantiles=tuple(quantiles))
+        """The counts that keep `guarantee` with the least error, or with a `confidence`, the narrowest intervals."""
+        asked = (guarantee, space, unit, rows_per_person, bins)
+        if confidence is None:
+            counts = min(CumulativeCounts._kinds(*asked), key=lambda one: mean_deviation(one.sums))
+        else:
+            shares = _shares(quantiles)
+            miss = _miss(shares, confidence)
+            known = CumulativeCounts._kinds(*asked, some_branches)
+            counts = min(known, key=lambda one: float(one.sums.beyond(shares, miss).mean()))
+        return cls(counts=counts, quantiles=tuple(quantiles), confidence=confidence)
 
     def error(self, confidence: float) -> Accuracy:
         sure = check_confidence(confidence)
         if self.counts.width > 1:
             why = f"{self.counts.width} neighboring points are counted as one"
             return Accuracy(amount=None, confidence=sure, of="rank", reason=why)
-        amount = float(self.counts.error(confidence)) * (1 + float(exactly(self.quantiles[-1])))
+        points = 2 * max(1, _steps(self.counts.sums.points)) * len(self.quantiles)
+        amount = float(self.counts.sums.beyond(_shares(self.quantiles), (1 - sure) / points).max())
         return Accuracy(amount=amount, confidence=sure, of="rank")
 
     def check(self, value: Data) -> None:
@@ -206,7 +293,12 @@ class QuantilesFromCounts:
         self.counts.check(value)
 
     def _draw(self, value: Any) -> NDArray[Any]:
-        return self.counts.read(self.counts._draw(value)).quantiles(self.quantiles)
+        drawn = self.counts.read(self.counts._draw(value))
+        middle = drawn.quantiles(self.quantiles)
+        if self.confidence is None:
+            return middle
+        lower, upper = drawn.bands(self.quantiles, self.confidence).T
+        return np.stack([lower, middle, upper], axis=1)
 
 
 Least = Literal["mean", "largest"]

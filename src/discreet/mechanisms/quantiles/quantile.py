@@ -28,6 +28,8 @@ from discreet.rows import none_of
 from discreet.rows.containers import Data
 
 _POINTS = 2**32
+BETWEEN = 2
+"""An interpolated quantile of n rows lies between rows whose ranks are less than this far from q·n."""
 Ints = NDArray[np.int64]
 
 

@@ -16,7 +16,7 @@ from discreet.guarantees.privacy_loss.compose import LossDistribution, compose
 from discreet.guarantees.privacy_loss.pairs import LaplacePair
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.protocol import plain_sensitivity, tidy
-from discreet.mechanisms.quantiles.quantile import Quantile, Runs
+from discreet.mechanisms.quantiles.quantile import BETWEEN, Quantile, Runs
 from discreet.queries.ranks import places_of
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.queries.space import Grid, Integers, Interval
@@ -24,8 +24,6 @@ from discreet.rows.containers import Data
 
 OUTER, CHECK = Fraction(2, 9), Fraction(1, 9)
 """The parts of ε for each outer quantile and for each check; the rest is for the quantile itself."""
-_BETWEEN = 2
-"""An interpolated quantile of n rows lies between rows whose ranks are less than this far from q·n."""
 _USUAL = 7.03
 """The sum of two Laplace variables is above this many scales with a probability of 1/500."""
 
@@ -115,7 +113,7 @@ class QuantileInterval:
         outer = significant(rate * OUTER, up=False)
         scale = significant(1 / (2 * rate * CHECK), up=True)
         largest = max(1 / float(outer), float(scale))
-        away = _BETWEEN + _reach(float(scale), confidence) + _USUAL * largest
+        away = BETWEEN + _reach(float(scale), confidence) + _USUAL * largest
         return cls(
             space=space,
             rate=tidy(significant(rate * (1 - 2 * OUTER - 2 * CHECK), up=False)),
@@ -156,7 +154,7 @@ class QuantileInterval:
     def _is_apart(self, steps: int) -> bool:
         """Whether an outer quantile is on its side of the true one, by more than noise can pretend."""
         noise = int(samplers.discrete_laplace(exactly(self.check_scale) / self._step, 1)[0])
-        enough = _BETWEEN + _reach(float(exactly(self.check_scale)), self.confidence)
+        enough = BETWEEN + _reach(float(exactly(self.check_scale)), self.confidence)
         return steps + noise >= enough / self._step
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +80,7 @@ def plot_answer(answer: Answer, *, confidence: float, style: str = "light") -> A
         raise InvalidArgument(
             f"The answer has more than {most:,} groups. Draw fewer, with ORDER BY and LIMIT.", code="too-large"
         )
-    columns = {name: _column(table, name) for name in panels}
+    columns = {name: _column(table, name, answer.names) for name in panels}
     bars = None if line is not None else _grouped(rows, kinds)
     if line is not None:
         figure = _draw_lines(line, columns, look)
@@ -95,15 +95,24 @@ def plot_answer(answer: Answer, *, confidence: float, style: str = "light") -> A
 
 @dataclass(frozen=True)
 class _Column:
-    """A noisy column: its values and errors, in the unit of the axis, and the title of the axis."""
+    """A noisy column: its values, how far its intervals reach below and above them (two lines), in the unit of the
+    axis, and the title of the axis.
+    """
 
     values: Any
     errors: Any
     title: str
 
 
-def _column(table: Any, name: str) -> _Column:
-    values, errors = (table.column(c).cast("float64").to_numpy() for c in (name, f"{name}_error"))
+def _column(table: Any, name: str, names: Sequence[str]) -> _Column:
+    def numbers(column: str) -> Any:
+        return table.column(column).cast("float64").to_numpy()
+
+    values, ends = numbers(name), (f"{name}_low", f"{name}_high")
+    if {*ends} <= {*table.column_names} - {*names}:  # a quantile: its interval may be longer on one side
+        errors = np.maximum(np.stack([values - numbers(ends[0]), numbers(ends[1]) - values]), 0.0)
+    else:
+        errors = np.stack([numbers(f"{name}_error")] * 2)
     size, word = _scale(values)
     known = np.isfinite(errors).any() or not len(values)
     title = _escape(name if known else f"{name} (error not known)") + word
@@ -173,10 +182,10 @@ def _draw_lines(line: _Lines, columns: dict[str, _Column], look: Style) -> Any:
     for axes, column in zip(panels, columns.values(), strict=True):
         for color, (label, places) in zip(look.series, line.places, strict=False):
             at = [line.at[place] for place in places]
-            values, errors = column.values[places], column.errors[places]
+            values, (below, above) = column.values[places], column.errors[:, places]
             marker = {"marker": "o", "markersize": 3} if len(places) <= 60 else {}
             axes.plot(at, values, color=color, linewidth=1.6, label=label or None, **marker)
-            axes.fill_between(at, values - errors, values + errors, color=color, alpha=0.22, linewidth=0)
+            axes.fill_between(at, values - below, values + above, color=color, alpha=0.22, linewidth=0)
         axes.grid(color=look.pale)
         axes.set_axisbelow(True)
         axes.set_ylabel(column.title)
@@ -234,7 +243,7 @@ def _draw_grouped(bars: _Grouped, columns: dict[str, _Column], look: Style) -> A
                 where,
                 column.values[places],
                 width * 0.92,
-                yerr=column.errors[places],
+                yerr=column.errors[:, places],
                 label=label,
                 color=color,
                 ecolor=look.ink,
