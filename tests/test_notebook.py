@@ -215,13 +215,13 @@ def test_a_traceback_has_the_lines_of_the_cell_and_none_of_the_package(
 def test_the_lines_of_a_called_file_are_shown(
     shell: InteractiveShell, tmp_path: Path, capsys: Any, clinic: Clinic
 ) -> None:
-    (tmp_path / "report.py").write_text("def asked(clinic):\n    return clinic.sql('SELECT 1', epsilon=-1)\n")
+    (tmp_path / "weekly.py").write_text("def asked(clinic):\n    return clinic.sql('SELECT 1', epsilon=-1)\n")
     shell.user_ns["clinic"] = clinic(["Acre", "Bled"])
-    shell.run_cell(f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nimport report\nreport.asked(clinic)")
-    shell.run_cell(f"sys.path.remove({str(tmp_path)!r}); del sys.modules['report']")
+    shell.run_cell(f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nimport weekly\nweekly.asked(clinic)")
+    shell.run_cell(f"sys.path.remove({str(tmp_path)!r}); del sys.modules['weekly']")
     out, err = capsys.readouterr()
-    assert "line 3: report.asked(clinic)" in out + err
-    assert "report.py, line 2: return clinic.sql('SELECT 1', epsilon=-1)" in out + err
+    assert "line 3: weekly.asked(clinic)" in out + err
+    assert "weekly.py, line 2: return clinic.sql('SELECT 1', epsilon=-1)" in out + err
 
 
 # --- the magic ----------------------------------------------------------------------------------------------

@@ -381,3 +381,13 @@ def test_errors_hold(text, declared):
             for name, true in zip(("n", "s"), truth[row["a"], row["b"]], strict=True):
                 inside.append(abs(row[name] - true) <= row[f"{name}_error"])
     assert np.mean(inside) >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 60)
+
+
+def test_a_picture_tells_sums_from_rows_without_a_key() -> None:
+    made = [(person, "p" if person % 2 else "q", 1 + person % 3, 1.0) for person in range(30)]
+    text = "SELECT CASE WHEN a = 'p' THEN 'p' END AS k, b, COUNT(*) AS n FROM t GROUP BY CUBE (k, b)"
+    answer = opened(made).sql(text, epsilon=50)
+    [axes] = answer.plot().axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["p", "(none)", "(all)"]
+    assert len(axes.patches) == 12
+    assert answer.summed["k"].sum() == 4

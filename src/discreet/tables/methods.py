@@ -198,7 +198,8 @@ class Methods:
             texts = {f"q{float(q):g}": f"QUANTILE_CONT({number}, {float(q)!r})" for q in exact}
             of_group = lambda values: np.array([from_number(v, kind) for v in values])  # noqa: E731
             return self._by_group(texts, {column: between}, epsilon, delta, where, by, of_group, kind)
-        if len(at) <= FEW and not check_delta(delta):
+        check_delta(delta)
+        if len(at) <= FEW:
             return self._few_quantiles(column, exact, between, epsilon, where)
         whole, kind = check_epsilon(epsilon), self._kind(column, between)
         number = as_number(column, kind)

@@ -147,6 +147,21 @@ class Answer(Released):
             [o.name for o in self.question.outputs if self._is_absent(o, absent)]
         )
 
+    @property
+    def summed(self) -> dict[str, Any]:
+        """For each key that the answer shows: which rows are the sum over all its values. Empty if there is one level
+        only.
+        """
+        levels, fields = self._columns.shown, self.question.key_fields
+        if levels is None:
+            return {}
+        found = {}
+        for output in self.question.outputs:
+            if isinstance(output.expr, Ref) and output.expr.field in fields:
+                of_key = levels.summed[fields.index(output.expr.field)]
+                found[output.name] = np.asarray(of_key, dtype=bool)[self._shown[0]]
+        return found
+
     def _is_absent(self, output: Output, absent: Sequence[int]) -> bool:
         """Whether a column is a key that rows are the sum over."""
         return any(output.expr == Ref(self.question.key_fields[key]) for key in absent)

@@ -143,6 +143,10 @@ class CombinedAnswer(Answer):
         return [name for name, fixed in zip(self.names, self._fixed(), strict=True) if not fixed]
 
     @property
+    def summed(self) -> dict[str, Any]:
+        return {}
+
+    @property
     def _chosen(self) -> list[str]:
         return []  # what is made of chosen values is a value like any other
 

@@ -74,6 +74,9 @@ def plot_answer(answer: Answer, *, confidence: float, style: str = "light") -> A
             "The answer has no numbers to draw. Ask for an aggregate, such as COUNT(*).", code="plot-no-numbers"
         )
     rows = table.select(list(kinds)).to_pylist() if table.num_rows <= MOST_POINTS else None
+    for name, summed in answer.summed.items() if rows is not None else ():
+        for place in np.flatnonzero(summed):
+            rows[place][name] = _ALL  # type: ignore[index]
     line = None if rows is None else _lines_of(rows, kinds)
     if rows is None or (line is None and table.num_rows > MOST_BARS):
         most = MOST_POINTS if rows is None else MOST_BARS
@@ -161,7 +164,7 @@ def _lines_of(rows: list[dict[str, Any]], kinds: Mapping[str, str]) -> _Lines | 
     """The lines of an answer over time. None if its groups are no points in time."""
     times = [name for name, kind in kinds.items() if kind.startswith(("date", "timestamp"))]
     others = [name for name in kinds if name not in times]
-    if len(times) != 1 or len(others) > 1 or any(row[times[0]] is None for row in rows):
+    if len(times) != 1 or len(others) > 1 or any(row[times[0]] in (None, _ALL) for row in rows):
         return None
     at, places = [row[times[0]] for row in rows], dict[Any, list[int]]()
     for place, row in enumerate(rows):
@@ -316,6 +319,16 @@ def _scale(values: Any) -> tuple[float, str]:
 
 def _number(value: float, _: int | None = None) -> str:
     return f"{value:,.10g}"
+
+
+class _All:
+    """Stands for a key that a row is the sum over."""
+
+    def __str__(self) -> str:
+        return "(all)"
+
+
+_ALL = _All()
 
 
 def _label_of(value: Any) -> str:
