@@ -30,7 +30,7 @@ COMMANDS = {
     "sql": "sql",
     "planning": "planning",
     "groups": "groups",
-    "questions": "questions",
+    "everyday": "everyday",
     "cubes": "cubes",
     "marginals": "marginals",
     "clipping": "clipping",

@@ -1,4 +1,4 @@
-"""The sixty everyday questions and their errors at ε = 1: `python bench/questions.py`."""
+"""The sixty everyday questions and their errors at ε = 1: `python bench/everyday.py`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import questions
 def main() -> None:
     section(
         "Sixty everyday questions",
-        "questions",
+        "everyday",
         f"""The questions of `examples/questions.sql` about the clinic of the demo, each with ε = {questions.EPSILON}
         and δ = {questions.DELTA}. An error is the median over the numbers of one answer, relative to plain DuckDB on
         the same text.""",
