@@ -236,3 +236,17 @@ def test_all_small_histories_of_one_person():
         for epsilon in EPSILONS:
             delta = sum(max(0.0, p - math.exp(epsilon) * nobody[0].get(y, 0.0)) for y, p in law.items())
             assert delta <= claim.delta_at(epsilon=epsilon) + math.exp(epsilon) * nobody[1] + 1e-12
+
+
+@pytest.mark.parametrize("pair", [("one", "both keys"), ("both keys", "many rows"), ("two rows", "both keys")])
+def test_modes_by_group_if_a_person_is_replaced(monkeypatch, pair):
+    """Rows that are spread over groups cost no more than those of one group."""
+    replaced(monkeypatch)
+    for per_group in (3, 1):
+        bounds = {"rows_per_person": 3, "groups_per_person": 2, "rows_per_group": per_group}
+        assert check(MODE_OF_KEYS, 5, [pair], **bounds) > 0.05
+
+
+def test_mutant_groups_of_choices_are_forgotten(monkeypatch):
+    monkeypatch.setattr(choice_of_noise.NoiseChoice, "_full_groups", 1)
+    killed(MODE_OF_KEYS, 5, [("nobody", "both keys")], rows_per_person=2, groups_per_person=2, rows_per_group=1)

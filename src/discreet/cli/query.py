@@ -114,7 +114,7 @@ def main(
             database.engine.progress = lambda percent: status.update(f"Answering … {percent}%")
         answer = database.sql(question, confidence=confidence, key=key, **cost)
         table = answer.with_errors(sure)
-        text = _json(answer, table, sure) if form == "json" else lines(_summary(answer, table, database.ledger, sure))
+        text = _json(answer, sure) if form == "json" else lines(_summary(answer, table, database.ledger, sure))
     if form == "json":
         print(text)
     elif form == "csv":
@@ -128,10 +128,8 @@ def main(
         _draw(answer, sure, plot, style)
 
 
-def _json(answer: Answer, table: Any, confidence: float) -> str:
-    noisy = [f"{name}_error" if name in answer.noisy else None for name in answer.names]
-    errors = [[name and row[name] for name in noisy] for row in table.to_pylist()]
-    shown = answer.as_json() | {"errors": errors, "confidence": confidence}
+def _json(answer: Answer, confidence: float) -> str:
+    shown = answer.as_json(confidence)
     shown["rows"] = [[_plain(value) for value in row] for row in shown["rows"]]
     return json.dumps(shown, ensure_ascii=False, allow_nan=False, default=float)
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Unpack
+from typing import Any, Unpack
 
 from discreet.closing import Closed
 from discreet.datasets.description import Tables, asks_for_tables, describe_tables, shown_tables
 from discreet.engines.engine import Engine
-from discreet.errors import InvalidArgument, NotAllowed
+from discreet.errors import DiscreetError, InvalidArgument, NotAllowed
 from discreet.exact.rational import Number, exactly
 from discreet.ledger import Ledger
 from discreet.sql.cubes import Cross, all_levels, crossed
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
+from discreet.sql.reading.asked_first import EXAMPLES, Asked
 from discreet.sql.reading.combined import combination_in
 from discreet.sql.reading.domains import LARGEST_DOMAIN
 from discreet.sql.reading.parse import Conditioned
@@ -96,9 +97,20 @@ class Database(Closed):
         for number, (asked, plan) in enumerate(zip(combined.combination.questions, combined.plans, strict=True)):
             if asked.needs:
                 released = {need: answers[need].table.column(0).to_pylist() for need in asked.needs}
-                plan = self.planner.plan(asked.text(released), **combined.options)
+                plan = self._planned_with(asked, released, combined.options)
             answers.append(self.answer(plan, key=keys[number]))
         return answers
+
+    def _planned_with(self, asked: Asked, released: Mapping[int, Sequence[Any]], options: QuestionOptions) -> Plan:
+        try:
+            return self.planner.plan(asked.text(released), **options)
+        except DiscreetError as error:
+            shown = "; ".join(", ".join(map(str, values[:20])) for values in released.values())
+            raise NotAllowed(
+                f"The numbers that are asked first were answered and charged: {shown}. The question around them cannot "
+                f"be asked with these numbers, and was not charged. {error}",
+                code="sql-asked-first",
+            ) from None
 
     def explain(self, question: str, **options: Unpack[QuestionOptions]) -> Explanation:
         """What a question would cost and how large its error may be, with the options of `sql`. Spends nothing."""
@@ -131,9 +143,25 @@ class Database(Closed):
             each["epsilon"] = exactly(epsilon, "epsilon") / many
         each["delta"] = exactly(self.planner.delta_per_question if delta is None else delta, "delta") / many
         plans = tuple(self.planner.plan(asked.text(), **each) for asked in combination.questions)
+        for asked in combination.questions:
+            self._check_answerable(asked, each)
         combined = CombinedPlan(combination, plans, each)
         combined.check()
         return combined
+
+    def _check_answerable(self, asked: Asked, options: QuestionOptions) -> None:
+        """Refuse a question that could not be asked with some of the numbers that are asked first."""
+        texts = dict.fromkeys(asked.text(example=number) for number in range(1, EXAMPLES)) if asked.needs else ()
+        for text in texts:
+            try:
+                self.planner.plan(text, **options)
+            except DiscreetError as error:
+                raise NotAllowed(
+                    "This question has a plan for some values of the number that is asked first, and for others (0, a "
+                    "very large one, or none) it does not. Nothing was charged. Compare with the number, or ask for it "
+                    f"alone and write what was released. What would be said: {error}",
+                    code="sql-asked-first",
+                ) from None
 
     def cube(
         self,

@@ -297,6 +297,11 @@ FUNCTIONS = {
         "`DISTINCT` is supported in `COUNT` only.",
         "`SELECT COUNT(DISTINCT cost) FROM visits`",
     ),
+    "sql-asked-first": Explained(
+        "`SELECT MEDIAN(cost / (SELECT AVG(cost) FROM visits)) FROM visits`",
+        "With some values of the number that is asked first, such as 0, the question could not be asked.",
+        "`SELECT MEDIAN(cost) / AVG(cost) FROM visits`, or a comparison with the number",
+    ),
     "sql-mode": Explained(
         "`SELECT MODE(note) FROM visits`",
         "`MODE` chooses among values that are declared.",

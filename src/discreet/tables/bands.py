@@ -21,6 +21,8 @@ from discreet.mechanisms.quantiles.cumulative import QuantilesFromCounts, bins_f
 from discreet.mechanisms.quantiles.quantiles import Quantiles
 from discreet.queries.space import Integers
 from discreet.releases import Release
+from discreet.tables.days import from_number
+from discreet.tables.offer import SqlOffer, convert_release
 
 FINEST = 10**6
 """Quantiles are rounded to multiples of one divided by this."""
@@ -42,6 +44,23 @@ class BandedQuantiles(Release):
         """Every quantile with its interval."""
         lines = zip(self.value, *np.asarray(self.intervals).T, strict=True)
         return ", ".join(f"{value} ({low} to {high})" for value, low, high in lines)
+
+
+@dataclass(frozen=True)
+class BandedOffer(SqlOffer):
+    """Quantiles in SQL, by the names of their columns: each is chosen with its own interval."""
+
+    names: Sequence[str]
+    kind: str
+
+    def release(self) -> BandedQuantiles:
+        answer = self._answer()
+        ends = [[answer.table.column(f"{name}_{end}")[0].as_py() for end in ("low", "high")] for name in self.names]
+        whole = self.kind == "integer"
+        shown = [
+            [end if end is None else from_number(int(end) if whole else end, self.kind) for end in own] for own in ends
+        ]
+        return convert_release(BandedQuantiles, self._release_of(answer), intervals=np.array(shown))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)

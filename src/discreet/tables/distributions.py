@@ -98,7 +98,7 @@ def quantiles(
 def _with_bands(release: Release, made: Bands, measure: Measure, space: Integers, confidence: float, kind: str) -> Any:
     lines = float(measure.center) + float(measure.step) * made.read(release.value, space).astype(np.float64)
     whole = measure.value is not None and measure.value.type != "number"
-    if not whole:  # a value is within half a step of its point
+    if not whole or measure.step != 1:  # a value is within half a step of its point
         lines[:, 0], lines[:, 2] = lines[:, 0] - float(measure.step) / 2, lines[:, 2] + float(measure.step) / 2
     shown = np.array([[from_number(int(v) if whole else float(v), kind) for v in line] for line in lines])
     halves = np.maximum(lines[:, 2] - lines[:, 1], lines[:, 1] - lines[:, 0])

@@ -41,7 +41,7 @@ from discreet.tables.asking import (
     selected,
     text_of,
 )
-from discreet.tables.bands import BandedQuantiles, Least, validate_quantiles
+from discreet.tables.bands import BandedOffer, BandedQuantiles, Least, validate_quantiles
 from discreet.tables.counted_first import CountedFirst, Values
 from discreet.tables.days import DAYS, as_number, from_number
 from discreet.tables.distribution import Distribution
@@ -74,7 +74,7 @@ from discreet.tables.offer import (
 )
 from discreet.tables.votes import Votes, votes
 
-FEW = 1
+FEW, CONFIDENCE = 1, 0.95
 """This many quantiles are best chosen one by one, each with an interval of its own."""
 COUNTING = Fraction(1, 20)
 """The part of ε that counts values before quantiles are drawn: the count decides how wide their intervals are."""
@@ -188,7 +188,7 @@ class Methods:
         With `least="bound"` the intervals are narrow: quantiles are read from cumulative counts, whose noise is known.
         Otherwise they are chosen recursively or read from counts, whichever has the smaller expected error on average
         (`"mean"`) or at worst (`"largest"`). `"mean"` usually has less error, but much wider intervals. A twentieth of
-        ε is used first to count the values. A single quantile without `delta` is chosen by itself.
+        ε is used first to count the values. A single quantile is chosen by itself, if the confidence is 95%.
         """
         exact = validate_quantiles(at, least)
         sure = check_confidence(confidence)
@@ -199,7 +199,7 @@ class Methods:
             of_group = lambda values: np.array([from_number(v, kind) for v in values])  # noqa: E731
             return self._by_group(texts, {column: between}, epsilon, delta, where, by, of_group, kind)
         check_delta(delta)
-        if len(at) <= FEW:
+        if len(at) <= FEW and sure == CONFIDENCE:
             return self._few_quantiles(column, exact, between, epsilon, where)
         whole, kind = check_epsilon(epsilon), self._kind(column, between)
         number = as_number(column, kind)
@@ -226,7 +226,7 @@ class Methods:
         planner = self._planner({column: between}, {})
         plan = planner.plan(query_of(", ".join(shown), where), epsilon=epsilon, delta=0)
         value_of = lambda answer: np.array([from_number(answer[n][0], kind) for n in names])  # noqa: E731
-        return SqlOffer(planner, plan, value_of, error_of_all)
+        return BandedOffer(planner, plan, value_of, error_of_all, names, kind)
 
     def cdf(
         self,

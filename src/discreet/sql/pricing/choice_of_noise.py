@@ -166,13 +166,13 @@ class NoiseChoice:
         parts: list[Any] = []
         sensitivities: list[Sensitivity] = []
         for measure, share in zip(self.question.measures, self.shares, strict=True):
-            moved = contribution(measure, self.bounds, self.unit)
             if measure.is_chosen:
                 choose = self._quantile if measure.kind == "quantile" else self._mode
-                part, sensitivity = choose(measure, moved.groups, total * share)
+                part, sensitivity = choose(measure, total * share)
             else:
-                part = Laplace(scale=tidy(significant(moved.l1 / (total * share), up=True)), step=1)
-                sensitivity = Sensitivity(moved.l1, "L1", self.unit, self.groups, grain=1)
+                moved = contribution(measure, self.bounds, self.unit).l1
+                part = Laplace(scale=tidy(significant(moved / (total * share), up=True)), step=1)
+                sensitivity = Sensitivity(moved, "L1", self.unit, self.groups, grain=1)
             parts.append(part)
             sensitivities.append(sensitivity)
         return self._price(parts, sensitivities, "Laplace", Fraction(0))
@@ -223,9 +223,25 @@ class NoiseChoice:
         stated = (bounds[0],) * len(parts)
         return Price(mechanism, parts, stated, mechanism.guarantee(bounds), "Laplace", self.shares)
 
-    def _quantile(self, measure: Measure, groups: int, epsilon: Fraction) -> tuple[Any, Sensitivity]:
-        """A quantile in each group, with intervals wide enough that those of all quantiles in a row hold at once."""
+    @property
+    def _full_groups(self) -> int:
+        """In how many groups one unit has as many rows as it may, if it has all that it may have.
+
+        Promise: losses of choices are at most in proportion to the rows that move them, and choices in two groups that
+        r and s rows move are dominated by one that r + s rows move: ranges of log-ratios add. So nobody learns more
+        from rows that are spread over more groups.
+        """
+        if self.bounds is None:
+            return 1
+        return min(self.bounds.groups, -(-self.bounds.rows // self.bounds.per_group))
+
+    def _quantile(self, measure: Measure, epsilon: Fraction) -> tuple[Any, Sensitivity]:
+        """A quantile in each group, with intervals wide enough that those of all quantiles in a row hold at once. A
+        replaced unit can leave some groups and enter others, which moves more than if it stays in its groups.
+        """
         rows = 1 if self.bounds is None else self.bounds.per_group
+        apart = self.unit.neighbors == "replace" and bool(self.question.keys)
+        groups = self._full_groups * (2 if apart else 1)
         chooser = QuantileInterval.for_guarantee(
             Pure(epsilon=epsilon / groups),
             space=Grid(measure.lowest, measure.highest, 1, missing=None),
@@ -236,10 +252,13 @@ class NoiseChoice:
         )
         return PerGroup(mechanism=chooser, groups=groups), chooser.sensitivity(self.unit, rows)
 
-    def _mode(self, measure: Measure, groups: int, epsilon: Fraction) -> tuple[Any, Sensitivity]:
-        """The most common value in each group, chosen by how many rows have each value. A person's rows move every
-        count in one direction. Choices in several groups cost less if their losses have a bounded range.
+    def _mode(self, measure: Measure, epsilon: Fraction) -> tuple[Any, Sensitivity]:
+        """The most common value in each group, chosen by how many rows have each value. Rows that come move counts in
+        one direction. A replaced unit that stays in its groups moves them in both, by a range that is twice as large,
+        which also covers one that leaves some groups and enters others. Choices in several groups cost less if their
+        losses have a bounded range.
         """
+        groups = self._full_groups
         moved = Sensitivity(
             largest_change(self.unit, 1 if self.bounds is None else self.bounds.per_group, added=1, replaced=1),
             "Linf",

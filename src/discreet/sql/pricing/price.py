@@ -21,11 +21,10 @@ LARGE = 50
 
 @dataclass(frozen=True)
 class Contribution:
-    """How much one unit changes a measure over all groups, in steps: in total, squared, and in how many groups."""
+    """How much one unit changes a measure over all groups, in steps: in total, and squared."""
 
     l1: int
     squared: int
-    groups: int
 
 
 @dataclass(frozen=True)
@@ -62,15 +61,15 @@ def contribution(measure: Measure, bounds: Bounds | None, unit: Unit) -> Contrib
     """What one unit adds if it is added or removed. For a replaced unit, twice that, or twice its square."""
     most = measure.reach**measure.power if measure.kind == "sum" else 1
     if bounds is None:
-        l1, squared, groups = most, most**2, 1
+        l1, squared = most, most**2
     elif measure.kind == "people":
-        l1, squared, groups = bounds.groups, bounds.groups, bounds.groups
+        l1, squared = bounds.groups, bounds.groups
     else:
         rows = min(bounds.rows, bounds.groups * bounds.per_group)
         full, rest = divmod(rows, bounds.per_group)
-        l1, squared, groups = rows * most, (full * bounds.per_group**2 + rest**2) * most**2, bounds.groups
+        l1, squared = rows * most, (full * bounds.per_group**2 + rest**2) * most**2
     if unit.neighbors == "add_or_remove":
-        return Contribution(l1, squared, groups)
+        return Contribution(l1, squared)
     # one contribution replaces another; contributions of one sign do not add up in a group
     one_sign = measure.kind != "sum" and not (bounds is not None and bounds.swapped)
-    return Contribution(2 * l1, (2 if one_sign else 4) * squared, 2 * groups)
+    return Contribution(2 * l1, (2 if one_sign else 4) * squared)

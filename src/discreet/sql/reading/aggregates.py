@@ -31,6 +31,8 @@ GRID = 2**16
 _NUMBER = 'Cast it to DOUBLE; or, for a column of a CSV or JSON file, declare it: type = "number".'
 MOST_CHOICES = 1000
 """The largest number of declared values, other than integers, of which the most common one is chosen."""
+_EXACT_INTEGERS = 2**53
+"""Whole numbers up to this one are exact as DOUBLE."""
 EXTREMES = {"min": Fraction(1, 1000), "max": Fraction(999, 1000)}
 """MIN and MAX are answered as these quantiles: the true ones belong to single people."""
 _INSTEAD = {"approxdistinct": "Write COUNT(DISTINCT x), which has noise in any case."}
@@ -72,7 +74,7 @@ class Aggregates:
         """
         shares = _listed_shares(node)
         if shares is not None:
-            if not shares:
+            if not shares or any(isinstance(share, exp.Array) for share in shares):
                 self._share(node, exp.null())
             return exp.Array(expressions=[self.shown(_with_share(node, share)) for share in shares])
         aggregate = self._aggregate(node)
@@ -174,10 +176,12 @@ class Aggregates:
         """The number of the most common value among the declared ones. Rows with another value are left out."""
         if isinstance(of, exp.Distinct):
             self._unknown_aggregate(node)
-        value = with_other(self.scope.translate(of))
+        raw = self.scope.translate(of)
+        value = with_other(raw)
         found = declared_values(value, self.scope.relation, self.work)
         values = [one for one in found or () if one is not None]
-        whole = value.type == "integer" and values == list(range(min(values, default=0), max(values, default=0) + 1))
+        near = value.type == "integer" and all(abs(one) < _EXACT_INTEGERS for one in values)
+        whole = near and values == list(range(min(values, default=0), max(values, default=0) + 1))
         if not values or value.type == "other" or (len(values) > MOST_CHOICES and not whole):
             self.sql.refuse(
                 node,
@@ -187,17 +191,13 @@ class Aggregates:
                 code="sql-mode",
             )
         self.bounded |= set(value.fields())
-        kind = value.type
+        kind, center = value.type, Fraction(0)
         if whole:
             ends = [Const(end, kind) for end in (values[0], values[-1])]
             inside = call("and", call("ge", value, ends[0]), call("le", value, ends[1]))
             where, center = _both(where, inside), Fraction(values[0])
         else:
-            numbered = [
-                part for n, one in enumerate(values)
-                for part in (call("eq", value, Const(one, kind)), Const(n, "integer"))
-            ]  # fmt: skip
-            value, center = call("case", *numbered, Const(None, "integer")), Fraction(0)
+            value = _numbered(raw, value, values)
         measure = Measure("mode", value, _both(where, present(value)), center, highest=len(values) - 1)
         part = self._take(measure)
         if not whole:
@@ -208,7 +208,7 @@ class Aggregates:
         self.sql.refuse(
             node,
             f"The aggregate {self.sql.name(node)} is not supported, or not in this form.",
-            _INSTEAD.get(node.key, "Use COUNT, SUM, AVG, VARIANCE, STDDEV, CORR, MEDIAN, QUANTILE, MIN or MAX."),
+            _INSTEAD.get(node.key, "Use COUNT, SUM, AVG, VARIANCE, STDDEV, CORR, MEDIAN, QUANTILE, MODE, MIN or MAX."),
             code="sql-aggregate",
         )
 
@@ -371,20 +371,39 @@ def _step(low: Fraction, high: Fraction, center: Fraction, whole: bool, power: i
     return max(step, Fraction(1)) if whole else step
 
 
+def _numbered(raw: Expr, value: Expr, values: list[Any]) -> Expr:
+    """The place of a value in a list. NULL if it is not there. What is not among the choices of a column may be
+    counted as another value, the last one.
+    """
+    rest: Expr = Const(None, "integer")
+    if isinstance(raw, Ref) and raw != value and values[-1] == raw.field.other:
+        rest = call("case", present(raw), Const(len(values) - 1, "integer"), rest)
+        value, values = raw, values[:-1]
+    pairs = ((call("eq", value, Const(one, value.type)), Const(n, "integer")) for n, one in enumerate(values))
+    return call("case", *(part for pair in pairs for part in pair), rest) if values else rest
+
+
 def _listed_shares(node: Any) -> list[Any] | None:
     """The shares of several quantiles that are asked for in a list. None if there is none."""
-    listed: Any = node.find(exp.Array)
-    return listed.expressions if listed is not None and isinstance(listed.parent, _QUANTILES) else None
+    listed = _share_of(node)
+    return listed.expressions if isinstance(listed, exp.Array) else None
+
+
+def _share_of(node: Any) -> Any:
+    """What stands for the share in a quantile. None if it is no quantile."""
+    inner = node.this if isinstance(node, exp.Filter) else node
+    if isinstance(inner, exp.WithinGroup):
+        return inner.this.this if isinstance(inner.this, exp.PercentileCont | exp.PercentileDisc) else None
+    if isinstance(inner, exp.PercentileCont | exp.PercentileDisc):
+        return inner.expression
+    return inner.args.get("quantile") if isinstance(inner, exp.Quantile | exp.ApproxQuantile) else None
 
 
 def _with_share(node: Any, share: Any) -> Any:
     """One of several quantiles."""
     one = node.copy()
-    one.find(exp.Array).replace(share.copy())
+    _share_of(one).replace(share.copy())
     return one
-
-
-_QUANTILES = (exp.Quantile, exp.ApproxQuantile, exp.PercentileCont, exp.PercentileDisc)
 
 
 def noisy_column(part: Any, field: str) -> exp.Column:

@@ -20,17 +20,20 @@ Role = Literal["number", "values"]
 """What a query stands for: one number, or what is tested by IN."""
 _MARK = "asked first"
 """The entry in the meta data of a node that a released answer replaces. A comment can only set text there."""
-NUMBERS: tuple[Type, ...] = ("integer", "number", "date", "timestamp")
-"""What a query that stands for a number may be."""
-_EXAMPLES: dict[Type, Any] = {
-    "integer": 1,
-    "number": 1.0,
-    "date": datetime.date(2000, 1, 1),
-    "timestamp": datetime.datetime(2000, 1, 1),
-    "text": "a",
-    "boolean": True,
+VALUES: tuple[Type, ...] = ("integer", "number", "date", "timestamp", "text", "boolean")
+"""What a query that stands for one value may be."""
+_EXAMPLES: dict[Type, tuple[Any, ...]] = {
+    "integer": (1, 0, -1, 10**15),
+    "number": (1.0, 0.0, -1.0, 1e15),
+    "date": (datetime.date(2000, 1, 1), datetime.date(1, 1, 1), datetime.date(9999, 12, 31)),
+    "timestamp": (datetime.datetime(2000, 1, 1), datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31)),
+    "text": ("a",),
+    "boolean": (True, False),
 }
-"""A question is planned with these, until it is known what was released."""
+"""A question is planned with the first, until it is known what was released; with each of the others and with NULL, it
+must have a plan, too.
+"""
+EXAMPLES = 1 + max(map(len, _EXAMPLES.values()))
 
 
 @dataclass(frozen=True)
@@ -51,11 +54,13 @@ class Asked:
         """The numbers of these answers."""
         return tuple(sorted({mark.number for _, mark in _marks(self.query)}))
 
-    def text(self, released: Mapping[int, Sequence[Any]] | None = None) -> str:
-        """The question as text, with what was released in the place of each mark, or else an example."""
+    def text(self, released: Mapping[int, Sequence[Any]] | None = None, example: int = 0) -> str:
+        """The question as text, with what was released in the place of each mark, or else an example: the last one is
+        NULL, and no value for IN.
+        """
         placed = self.query.copy()
         for node, mark in _marks(placed):
-            values = [_EXAMPLES[mark.type]] if released is None else released[mark.number]
+            values = _example(mark, example) if released is None else released[mark.number]
             if mark.role == "number":
                 node.replace(literal(values[0] if values else None, mark.type))
                 continue
@@ -109,6 +114,13 @@ def without_queries(query: Any) -> Any:
         elif above.parent is not None:
             above.replace(exp.true())
     return found
+
+
+def _example(mark: _Mark, number: int) -> list[Any]:
+    if number == EXAMPLES - 1:
+        return []
+    known = _EXAMPLES[mark.type]
+    return [known[min(number, len(known) - 1)]]
 
 
 def _marks(query: Any) -> list[tuple[Any, _Mark]]:

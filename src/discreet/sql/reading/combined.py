@@ -16,7 +16,7 @@ from sqlglot import exp
 from discreet.errors import DiscreetError
 from discreet.sql.expressions import Ref
 from discreet.sql.reading.aggregates import AGGREGATES
-from discreet.sql.reading.asked_first import NUMBERS, Asked, Role, put_mark, role_of, without_queries
+from discreet.sql.reading.asked_first import VALUES, Asked, Role, put_mark, role_of, without_queries
 from discreet.sql.reading.grouped import aliased
 from discreet.sql.reading.parse import Text, grouped_items, parse_query, without_alias
 from discreet.sql.reading.released import WINDOWS, ReleasedTranslator
@@ -258,7 +258,7 @@ class _Reader:
         except DiscreetError:
             return  # it is about the same person, or about public tables, or is refused where it stands
         kind = question.outputs[0].expr.type
-        if kind != "other" and (question.keys if role == "values" else not question.keys and kind in NUMBERS):
+        if kind != "other" and (question.keys if role == "values" else not question.keys and kind in VALUES):
             put_mark(part, role, self.ask(alone.query, {}), kind)
 
     def _refuse_rows(self, node: exp.Expression) -> NoReturn:
@@ -271,7 +271,7 @@ class _Reader:
         public tables that it reads.
         """
         known = {*ReleasedTranslator.allowed, *AGGREGATES, *WINDOWS, *_STRUCTURE}
-        known = known.difference(_CAN_FAIL if self.questions else _LARGE)
+        known = known.difference((*_CAN_FAIL, exp.Array) if self.questions else _LARGE)
         ctes = {cte.alias.lower() for cte in statement.find_all(exp.CTE)}
         names = {name_of(n) for n in range(len(self.questions))} | ctes | self.public.keys()
         node: Any
@@ -280,6 +280,9 @@ class _Reader:
                 where = "over answers" if self.questions else "over public tables"
                 what = f"{self.sql.name(node)} is not supported in a statement {where}."
                 self.sql.refuse(node, what, "Use arithmetic, joins, aggregates and windows.", code="sql-function")
+            if self.questions and isinstance(node, exp.Ntile) and not isinstance(node.this, exp.Literal):
+                what = "NTILE takes a whole number that is written out."
+                self.sql.refuse(node, what, "Write NTILE(4) OVER (ORDER BY n).", code="sql-limit")
             if isinstance(node, exp.Table) and (
                 not isinstance(node.this, exp.Identifier) or node.args.get("db") or node.name.lower() not in names
             ):

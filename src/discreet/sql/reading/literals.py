@@ -7,6 +7,7 @@ import datetime
 import math
 import operator
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -36,6 +37,8 @@ _TYPES: dict[Type, str] = {
 
 def literal(value: Any, kind: Type) -> exp.Expression:
     """A public value as it is written in SQL."""
+    if isinstance(value, Decimal):
+        value = int(value) if value == value.to_integral_value() else float(value)
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return exp.cast(exp.null(), _TYPES[kind])
     if isinstance(value, datetime.date):

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.sql.expressions import Const, Expr, Ordering, Window, call, walk
+from discreet.sql.expressions import Const, Expr, Ordering, Window, call, fits, walk
 from discreet.sql.reading.parse import unread_arguments
 from discreet.sql.reading.translate import ALLOWED, Rule, Translator
 from discreet.sql.reading.unstopped import LONGEST
@@ -36,6 +36,8 @@ class ReleasedTranslator(Translator):
         if unread_arguments(function, *known):
             self._refuse_window(node)
         args = read(self, function)
+        if any(arg.type == "other" for arg in args):
+            self._refuse_window(node)
         order = tuple(self.ordered(item) for item in (node.args["order"].expressions if node.args.get("order") else ()))
         if not order and name in ORDERED:
             what = f"{name.upper()} needs an order."
@@ -91,6 +93,13 @@ class ReleasedTranslator(Translator):
         given = [node.args.get(part) for part in parts]
         flat = [one for part in given for one in (part if isinstance(part, list) else [part]) if one is not None]
         return call("released", *(self(part) for part in flat), detail=name, kind=kind)
+
+    def _list(self, node: exp.Array) -> Expr:
+        values = tuple(map(self, node.expressions))
+        if not values or not fits("coalesce", values):
+            what = "A list has values of one type."
+            self.sql.refuse(node, what, "Write [MIN(cost), MEDIAN(cost), MAX(cost)].", code="sql-types")
+        return call("released", *values, detail="list_value", kind="other")
 
     def _log(self, node: exp.Log) -> Expr:
         if node.expression is None:
@@ -176,7 +185,7 @@ RELEASED: dict[type[exp.Expression], Rule] = {
         node: _by_name(node.__name__.lower(), "number")
         for node in (exp.Cbrt, exp.Sin, exp.Cos, exp.Tan, exp.Asin, exp.Acos, exp.Atan, exp.Degrees, exp.Radians)
     },
-    exp.Array: _by_name("list_value", "other", "expressions"),
+    exp.Array: ReleasedTranslator._list,  # type: ignore[dict-item]
     exp.Pi: _by_name("pi", "number", "nothing"),
     exp.Trunc: _by_name("trunc", "number"),
     exp.Left: _by_name("left", "text", "this", "expression"),

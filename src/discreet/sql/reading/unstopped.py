@@ -13,6 +13,10 @@ _GROWING = (exp.Replace, exp.ConcatWs, exp.Concat, exp.DPipe)
 _NOT_TRIED = (exp.AggFunc, exp.Window, exp.Query, exp.Interval)
 """What DuckDB does not take inside TRY, and dates that are moved."""
 _CHANGED = (exp.Cast, *_COMPUTING, *_GROWING)
+_CUTTING = (exp.Substring, exp.Left, exp.Right)
+_COUNTING = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
+_OF_NUMBERS = (exp.Mul, exp.Neg, exp.Abs, exp.IntDiv, exp.Mod, exp.Pow, exp.Exp)
+"""What is a number, or takes numbers only."""
 _COUNTED = (exp.Limit, exp.Offset, exp.Fetch, exp.WindowSpec)
 """Clauses that take a number."""
 
@@ -39,8 +43,28 @@ def _change(node: Any) -> None:
         for name in ("this", "replacement") if isinstance(node, exp.Replace) else ():
             _put_into(node.args[name], "left", exp.Literal.number(LONGEST))
         _put_into(node, "left", exp.Literal.number(LONGEST))
-    elif isinstance(node, _COMPUTING) and not _is_inside_other(node) and node.find(*_NOT_TRIED) is None:
+    elif isinstance(node, exp.AggFunc | exp.Filter | exp.Window):
+        _widen(node)
+    elif _may_fail(node) and node.find(*_NOT_TRIED) is None:
         _put_into(node, "TRY")
+
+
+def _may_fail(node: Any) -> bool:
+    return isinstance(node, _CUTTING) or (isinstance(node, _COMPUTING) and not _is_inside_other(node))
+
+
+def _widen(node: Any) -> None:
+    """Compute with an aggregate as DOUBLE, which has no end: DuckDB does not take it inside TRY."""
+    for cast in node.find_all(exp.TryCast):
+        if cast.to.is_type("decimal"):
+            cast.set("to", exp.DataType.build("double"))
+    above, inner = node.parent, node
+    while isinstance(above, exp.Paren):
+        above = above.parent
+    while isinstance(inner, exp.Window | exp.Filter):
+        inner = inner.this
+    if isinstance(above, _OF_NUMBERS) or (isinstance(above, _COMPUTING) and isinstance(inner, _COUNTING)):
+        node.replace(exp.Cast(this=node.copy(), to=exp.DataType.build("double")))
 
 
 def _is_inside_other(node: Any) -> bool:

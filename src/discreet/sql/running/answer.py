@@ -177,7 +177,8 @@ class Answer(Released):
             if name not in noisy or name in self._chosen:
                 cells[name] = _key(row[name])
             elif isinstance(row[name], list):
-                each = zip(row[name], row[f"{name}_error"], *(end or row[name] for end in ends), strict=True)
+                unknown = [None] * len(row[name])
+                each = zip(row[name], row[f"{name}_error"] or unknown, *(end or unknown for end in ends), strict=True)
                 cells[name] = f"[{', '.join(_shown(value, error, low, high) for value, error, low, high in each)}]"
             else:
                 cells[name] = _shown(row[name], row[f"{name}_error"], *ends)
@@ -206,17 +207,18 @@ class Answer(Released):
         """
         return plot_answer(self, confidence=confidence, style=style)
 
-    def as_json(self) -> dict[str, Any]:
-        """The answer as one JSON object."""
+    def as_json(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
+        """The answer as one JSON object, with errors for this confidence."""
         names, noisy = self.names, self.noisy
         errors = [f"{name}_error" if name in noisy else None for name in names]
-        rows, left = self.table.to_pylist(), self.remaining
+        table = self.table if confidence == CONFIDENCE else self.with_errors(confidence)
+        rows, left = table.to_pylist(), self.remaining
         return {
             "columns": names,
             "rows": [[row[name] for name in names] for row in rows],
             "errors": [[None if name is None else row[name] for name in errors] for row in rows],
             **self._json_ends(rows),
-            "confidence": CONFIDENCE,
+            "confidence": confidence,
             "guarantee": _numbers(self.cost),
             "remaining": None if left is None else _numbers(left),
             "receipt": self.receipt,

@@ -219,11 +219,16 @@ class CombinedAnswer(Answer):
         return halves
 
     def _extreme(self) -> set[str]:
-        """The columns that use the largest or smallest of noisy numbers, which noise moves to one side."""
+        """The columns that use the largest or smallest of noisy numbers, which noise moves to one side, or values that
+        were chosen, which are right or wrong.
+        """
         known, statement = self._known(), self.combination.statement
 
+        chosen = {name.lower() for number in self.combination.used for name in self.parts[number]._chosen}
+
         def is_extreme(item: Any) -> bool:
-            return any(not _is_fixed(one.this, known) for one in item.find_all(*_EXTREMES))
+            read = {column.name.lower() for column in _columns(item)}
+            return bool(read & chosen) or any(not _is_fixed(one.this, known) for one in item.find_all(*_EXTREMES))
 
         aliases = list(statement.find_all(exp.Alias))
         named = {alias.alias.lower() for alias in aliases if is_extreme(alias.this)}
@@ -235,7 +240,10 @@ class CombinedAnswer(Answer):
         found = set()
         for select in self.combination.branches():
             if any(isinstance(item, exp.Star) for item in select.expressions):
-                return set(self.noisy) if named else set()
+                if named:
+                    return set(self.noisy)
+                found |= {name for name in self.noisy if name.lower() in chosen}
+                continue
             for name, item in zip(self.names, select.expressions, strict=False):
                 if is_extreme(item) or named & {column.name.lower() for column in _columns(item)}:
                     found.add(name)
@@ -291,7 +299,8 @@ class CombinedAnswer(Answer):
             notes = [_asked_first(self.parts)]
         if extreme := [name for name in self.names if name in self._extreme()]:
             notes.append(
-                f"No ± for {', '.join(extreme)}: noise moves the largest and smallest of many numbers to one side."
+                f"No ± for {', '.join(extreme)}: noise moves the largest and smallest of many numbers to one side, and "
+                "a chosen value is right or wrong."
             )
         return [*notes, "What is computed from the answers is free; its ± is simulated from the law of the noise."]
 

@@ -75,6 +75,17 @@ class Columns:
         fields = {field.id for expr in exprs for field in expr.fields()} & self._by_field.keys()
         return {part for field in fields for part in self._by_field[field].parts}
 
+    def is_drawn_for(self, expr: Expr, confidence: float) -> bool:
+        """Whether the noise in an expression can be drawn again: it has no chosen value, and the intervals of its
+        quantiles were drawn for at least this confidence.
+        """
+        chosen = [part for part in self.parts_of(expr) if self.question.measures[part].is_chosen]
+        return all(
+            self.question.measures[part].kind == "quantile"
+            and confidence <= self.price.parts[part].mechanism.confidence
+            for part in chosen
+        )
+
     def is_chosen_by(self, expr: Expr) -> bool:
         """Whether the noise in an expression decides which rows are shown. Then the intervals of all groups must hold
         at once: the rows with the largest noise are the first to be chosen.
@@ -154,7 +165,7 @@ class Columns:
         if self.shown is not None:
             return self._redrawn_at_levels(part, draws, uniform) if len(self.keys) else np.zeros(size)
         if self.question.measures[part].kind == "mode":
-            return None
+            return np.broadcast_to(noisy, size)  # right or wrong: no number describes its noise
         if self.question.measures[part].kind == "quantile":
             band = self._drawn_band(part, 0)
             if band is None:
@@ -250,8 +261,8 @@ def _band_of(aggregate: Aggregate, measures: list[Measure], bands: list[Band]) -
             return _scale(bands[0], float(measures[0].step))
         case "quantile":
             steps, center = _scale(bands[0], float(measures[0].step)), float(measures[0].center)
-            whole = measures[0].value is not None and measures[0].value.type != "number"
-            off = 0.0 if whole else float(measures[0].step) / 2  # a value is within half a step of its point
+            exact = measures[0].step == 1 and measures[0].value is not None and measures[0].value.type != "number"
+            off = 0.0 if exact else float(measures[0].step) / 2  # a value is within half a step of its point
             return _clip((steps[0] + center - off, steps[1] + center + off), *_ends(measures[0]))
     count = (np.maximum(bands[0][0], 1.0), np.maximum(bands[0][1], 1.0))
     low, high = _ends(measures[1])

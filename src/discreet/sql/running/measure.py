@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -47,9 +47,7 @@ def read_measures(question: Question, engine: Engine, bounds: Bounds | None, gro
         if measure.kind == "distinct":
             [found[number]] = place_numbers(keys, [table.column(width)], groups)
         elif measure.kind == "mode":
-            found[number] = _frequencies(
-                groups.places(keys), table.columns[width:], (groups.count, measure.highest + 1)
-            )
+            found[number] = _Frequencies(groups.places(keys), table.columns[width:], groups.count, measure.highest + 1)
         else:
             found[number] = _values(groups.places(keys), table.columns[width:], groups.count)
     return found
@@ -89,12 +87,26 @@ def read_undeclared(question: Question, engine: Engine, bounds: Bounds | None) -
     return groups.keys(), people, measures
 
 
-def _frequencies(places: Places, columns: Sequence[Any], shape: tuple[int, int]) -> list[Any]:
-    """How often each value occurs in each group."""
-    values, counts = (np.asarray(column).astype(np.int64) for column in columns)
-    found, known = np.zeros(shape, dtype=np.int64), places >= 0
-    found[places[known], values[known]] = counts[known]
-    return list(found)
+class _Frequencies(Sequence[Any]):
+    """How often each value occurs in each group, counted when a group is read: all of them may not fit the memory."""
+
+    def __init__(self, places: Places, columns: Sequence[Any], groups: int, values: int) -> None:
+        order = np.argsort(places, kind="stable")
+        known = order[np.searchsorted(places[order], 0) :]
+        self._values, self._counts = (np.asarray(column).astype(np.int64)[known] for column in columns)
+        self._ends = np.searchsorted(places[known], np.arange(groups + 1))
+        self._size = values
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def __getitem__(self, group: Any) -> Any:
+        found, own = np.zeros(self._size, dtype=np.int64), slice(*self._ends[group : group + 2])
+        found[self._values[own]] = self._counts[own]
+        return found
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[group] for group in range(len(self)))
 
 
 def _values(places: Places, columns: Sequence[Any], size: int) -> list[Any]:

@@ -109,7 +109,7 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
             ahead = math.ceil(float(plan.price.parts[number].error(0.95)))
             notes.append(
                 f"{used} is chosen at random among the most common values. With 95% confidence, no other value has "
-                f"{ahead:,} rows more."
+                f"{number_of(ahead, 'row')} more."
             )
     return (*notes, *_notes_on_shown(plan.question, plan.price.selection is not None or plan.bar is not None))
 

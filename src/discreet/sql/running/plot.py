@@ -68,6 +68,7 @@ def plot_answer(answer: Answer, *, confidence: float, style: str = "light") -> A
     look = STYLES[style]
     table, noisy = answer.with_errors(confidence), answer.noisy
     kinds = {name: str(table.column(name).type) for name in answer.names if name not in noisy}
+    kinds = {name: kind for name, kind in kinds.items() if not kind.startswith("list")}
     panels = [name for name in noisy if str(table.column(name).type) in ("int64", "double")]
     if not panels:
         raise InvalidArgument(

@@ -48,6 +48,7 @@ def redrawn_bands(question: Question, columns: Columns, exprs: Sequence[Expr], c
     many = len(kept)
     draws = min(MOST_DRAWS, MOST_CELLS // max(many, 1))
     wanted = [e for e in exprs if e.type in ("integer", "number") and not has_rank(e) and not has_extreme(e)]
+    wanted = [expr for expr in wanted if columns.is_drawn_for(expr, confidence)]
     drawn = _cells(question, columns, kept, draws) if wanted and many and draws >= LEAST_DRAWS else None
     if drawn is None or question.distinct:
         return [None] * len(exprs)
