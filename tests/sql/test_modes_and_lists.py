@@ -139,3 +139,11 @@ def test_a_person_with_few_rows_pays_for_no_more_in_many_groups(neighbors: str) 
     ]
     alone, by_group = (float(plan.price.parts[0].error(0.95)) for plan in plans)
     assert by_group == pytest.approx(alone)
+
+
+def test_modes_of_too_many_groups_are_refused() -> None:
+    wide = {"a": {"between": [0, 999]}, "b": {"between": [0, 999]}, "c": {"between": [0, 9999]}}
+    data = pa.table({"pid": [1], "a": [1], "b": [1], "c": [1]})
+    database = connected({"t": (data, {"columns": wide, "rows_per_person": 1})})
+    with pytest.raises(NotAllowed, match="10,000 values in each of 1,000,000 groups"):
+        database.plan("SELECT a, b, MODE(c) AS m FROM t GROUP BY a, b", epsilon=1)

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from discreet.errors import InvalidArgument
+from discreet.errors import InvalidArgument, NotAllowed
 from discreet.exact.rational import check_delta, check_epsilon, check_positive, exactly, significant, sqrt_up
 from discreet.exact.search import bisect
 from discreet.guarantees.conversions import largest_mu
@@ -125,6 +125,8 @@ def _weight(weight: Any, name: str) -> Fraction:
     return exact
 
 
+MOST_COUNTED = 10**8
+"""Among so many numbers of rows, at most, are the most common values of all groups chosen."""
 HEAVIEST = Fraction(10**6)
 """A column with more weight would leave the others nothing but noise."""
 
@@ -259,6 +261,12 @@ class NoiseChoice:
         losses have a bounded range.
         """
         groups = self._full_groups
+        if self.groups * (measure.highest + 1) > MOST_COUNTED:
+            raise NotAllowed(
+                f"MODE would count {measure.highest + 1:,} values in each of {self.groups:,} groups, and at most "
+                f"{MOST_COUNTED:,} numbers in all are supported. Nothing was charged. Ask about fewer groups.",
+                code="sql-too-many-groups",
+            )
         moved = Sensitivity(
             largest_change(self.unit, 1 if self.bounds is None else self.bounds.per_group, added=1, replaced=1),
             "Linf",
