@@ -30,8 +30,8 @@ def full(*_: Any, **__: Any) -> None:
 
 
 def test_a_picture_or_a_copy_that_finds_no_room() -> None:
-    answer = SimpleNamespace(plot=lambda confidence: SimpleNamespace(savefig=full))
-    refused(lambda: query._draw(answer, 0.95, NOWHERE), "file-not-writable")
+    answer = SimpleNamespace(plot=lambda confidence, style: SimpleNamespace(savefig=full))
+    refused(lambda: query._draw(answer, 0.95, NOWHERE, "light"), "file-not-writable")
     refused(lambda: study._draw(SimpleNamespace(plot=full), NOWHERE), "file-not-writable")
     refused(lambda: sanitize._write(pa.table({}), NOWHERE, force=False), "file-not-writable")
 

@@ -114,15 +114,19 @@ def check(plan, first, second, unit):
     """No measure moves by more than its price says."""
     for measure, a, b in zip(plan.question.measures, first, second, strict=True):
         bound, (l1, squared, groups) = contribution(measure, plan.bounds, unit), moved(measure, a, b)
+        twice = 2 if unit.neighbors == "replace" else 1
         if measure.kind == "quantile":
-            per_group = 1 if plan.bounds is None else plan.bounds.per_group
-            rows = per_group * (2 if unit.neighbors == "replace" else 1)
+            per_group, rows = (1, 1) if plan.bounds is None else (plan.bounds.per_group, plan.bounds.rows)
             assert all(abs(len(x) - len(y)) <= per_group for x, y in zip(a, b, strict=True)), measure
-            assert l1 <= rows * bound.groups, measure
+            assert l1 <= rows * twice, measure
         else:
             assert l1 <= bound.l1, measure
             assert squared <= bound.squared, measure
-        assert groups <= bound.groups or measure.kind in ("count", "sum", "distinct"), measure
+        assert groups <= twice * (1 if plan.bounds is None else plan.bounds.groups) or measure.kind in (
+            "count",
+            "sum",
+            "distinct",
+        ), measure
 
 
 def of(person, rows):

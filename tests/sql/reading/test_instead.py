@@ -18,6 +18,7 @@ ELSEWHERE = {
     "sql-where-argument": "an argument of table methods",
     "sql-rows-only": "an argument of `fit`",
     "sql-key-type": "a column of another type",
+    "sql-asked-first": "an argument of `sql`",
     "sql-join-frequency": "rows are protected",
     "sql-join-open-keys": "rows are protected",
     "sql-join-quantile": "rows are protected",

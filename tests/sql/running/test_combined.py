@@ -270,7 +270,9 @@ def check_asked_first(asked, all_of_them):
 def test_mutant_the_number_is_not_the_one_that_was_released(asked, monkeypatch):
     text = Asked.text
     monkeypatch.setattr(
-        Asked, "text", lambda self, known=None: text(self, known and {n: [v + 1] for n, (v,) in known.items()})
+        Asked,
+        "text",
+        lambda self, known=None, **n: text(self, known and {n: [v + 1] for n, (v,) in known.items()}, **n),
     )
     with pytest.raises(AssertionError):
         check_asked_first(asked, ALL.replace("30", "31"))
