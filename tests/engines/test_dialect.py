@@ -62,7 +62,7 @@ def questions(first: str, second: str) -> list[Call]:
     a, b, null = field("a", first), field("b", second), Const(None, "other")
     found: list[Call] = []
     for op, rule in OPERATIONS.items():
-        if op in ("cast", "part", "truncate", "substring", "round", "case", "like", "ilike"):
+        if op in ("cast", "part", "truncate", "substring", "round", "case", "like", "ilike", "released"):
             continue
         for args in ((a,), (a, b), (b, a), (a, null), (null, b)):
             if rule.least <= len(args) and (rule.most is None or len(args) <= rule.most) and fits(op, args):
