@@ -207,6 +207,22 @@ def test_a_grid_that_is_none_is_told(wrong):
 # --- common values ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("by", [{"g": ["p", "q"]}, "g"])
+def test_a_cdf_of_each_group(by):
+    values = [*range(100), *range(0, 100, 2)] * 20
+    table, _ = table_of(values, g=["p" if n % 150 < 100 else "q" for n in range(len(values))])
+    found = table.cdf("x", between=(0, 100), step=10, by=by, epsilon=20, delta=1e-6)
+    assert set(found.value) == {"p", "q"}
+    for shares in found.value.values():
+        assert len(shares) == 11
+        assert np.all(np.diff(shares) >= 0)
+        assert shares[-1] == pytest.approx(1)
+        assert shares[5] == pytest.approx(0.51, abs=0.02)
+    assert float(found.error(0.95)) < 0.02
+    with pytest.raises(dp.InvalidArgument, match="already"):
+        table.cdf("x", between=(0, 100), by="x", epsilon=1, delta=1e-6)
+
+
 def test_the_most_common_values_of_each_group():
     rows = [("p", "a")] * 60 + [("p", "b")] * 30 + [("q", "b")] * 50 + [("q", "c")] * 20 + [("q", "elsewhere")] * 90
     groups, values = zip(*rows, strict=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from discreet.engines.duckdb.dialect import quote
 from discreet.errors import InvalidArgument
 from discreet.sql.reading.parse import Conditioned
@@ -51,6 +53,30 @@ def counts_by_value(answer: dict[str, list[Any]], *, keys: Sequence[str], n: str
 
 def text_of(query: str | Conditioned) -> str:
     return query if isinstance(query, str) else query.text
+
+
+def cumulative_shares(keys: Sequence[str], place: str) -> tuple[str, str, list[str]]:
+    """The share of rows up to each place in each group: the SELECT list, GROUP BY, and the names of the new columns."""
+    names = [unused("at", keys), unused("share", keys)]
+    at, share = map(quote, names)
+    apart = f"PARTITION BY {', '.join(map(quote, keys))}"
+    up_to = f"SUM(COUNT(*)) OVER ({apart} ORDER BY {at})"
+    shares = f"{up_to} / NULLIF(SUM(COUNT(*)) OVER ({apart}), 0) AS {share}"
+    shown = ", ".join([*map(quote, keys), f"{place} AS {at}", shares])
+    return shown, f" GROUP BY {', '.join(map(quote, keys))}, {at}", names
+
+
+def shares_by_group(
+    answer: dict[str, list[Any]], *, keys: Sequence[str], names: Sequence[str], points: int
+) -> dict[Any, Any]:
+    """The shares of each group at all points. They never decrease. At a point that is not shown, it is that of the
+    point before.
+    """
+    found: dict[Any, Any] = {}
+    for *group, at, share in zip(*(answer[name] for name in (*keys, *names)), strict=True):
+        own = found.setdefault(group[0] if len(keys) == 1 else tuple(group), np.zeros(points))
+        own[min(at, points - 1)] = 0.0 if share is None else share
+    return {group: np.clip(np.maximum.accumulate(own), 0.0, 1.0) for group, own in found.items()}
 
 
 def largest_by_group(answer: dict[str, list[Any]], *, keys: Sequence[str], n: str, number: int) -> dict[Any, Any]:

@@ -14,15 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import check_probability
+from discreet.exact.rational import Number, check_probability
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.quantiles.cumulative import QuantilesFromCounts, bins_for, predicted_error
 from discreet.mechanisms.quantiles.quantiles import Quantiles
 from discreet.queries.space import Integers
 from discreet.releases import Release
+from discreet.sql.planner import Planner
+from discreet.tables.asking import query_of
 from discreet.tables.days import from_number
-from discreet.tables.offer import SqlOffer, convert_release
+from discreet.tables.offer import SqlOffer, convert_release, error_of_all
 
 FINEST = 10**6
 """Quantiles are rounded to multiples of one divided by this."""
@@ -61,6 +63,20 @@ class BandedOffer(SqlOffer):
             [end if end is None else from_number(int(end) if whole else end, self.kind) for end in own] for own in ends
         ]
         return convert_release(BandedQuantiles, self._release_of(answer), intervals=np.array(shown))  # type: ignore[no-any-return]
+
+
+def chosen_quantiles(
+    planner: Planner, number: str, at: Sequence[Any], where: str | None, epsilon: Number, kind: str
+) -> BandedOffer:
+    """Quantiles of a number, each chosen by itself."""
+    names = [f"q{place}" for place, _ in enumerate(at)]
+    shown = [f"QUANTILE_CONT({number}, {float(q)!r}) AS {name}" for name, q in zip(names, at, strict=True)]
+    plan = planner.plan(query_of(", ".join(shown), where), epsilon=epsilon, delta=0)
+
+    def value_of(answer: dict[str, list[Any]]) -> Any:
+        return np.array([from_number(answer[name][0], kind) for name in names])
+
+    return BandedOffer(planner, plan, value_of, error_of_all, names, kind)
 
 
 @dataclass(frozen=True)

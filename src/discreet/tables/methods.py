@@ -33,15 +33,17 @@ from discreet.tables.asking import (
     NAME,
     check_other,
     counts_by_value,
+    cumulative_shares,
     grouped,
     largest,
     largest_by_group,
     names_of,
     query_of,
     selected,
+    shares_by_group,
     text_of,
 )
-from discreet.tables.bands import BandedOffer, BandedQuantiles, Least, validate_quantiles
+from discreet.tables.bands import BandedQuantiles, Least, chosen_quantiles, validate_quantiles
 from discreet.tables.counted_first import CountedFirst, Values
 from discreet.tables.days import DAYS, as_number, from_number
 from discreet.tables.distribution import Distribution
@@ -66,7 +68,6 @@ from discreet.tables.offer import (
     Offer,
     SqlOffer,
     TableRows,
-    error_of_all,
     error_of_choice,
     error_of_counts,
     error_of_largest,
@@ -200,7 +201,8 @@ class Methods:
             return self._by_group(texts, {column: between}, epsilon, delta, where, by, of_group, kind)
         check_delta(delta)
         if len(at) <= FEW and sure == CONFIDENCE:
-            return self._few_quantiles(column, exact, between, epsilon, where)
+            kind, planner = self._kind(column, between), self._planner({column: between}, {})
+            return chosen_quantiles(planner, as_number(column, kind), exact, where, epsilon, kind)
         whole, kind = check_epsilon(epsilon), self._kind(column, between)
         number = as_number(column, kind)
         rows = self._rows(
@@ -216,18 +218,6 @@ class Methods:
 
         return CountedFirst(rows, whole * COUNTING, counted, asked)
 
-    def _few_quantiles(
-        self, column: str, at: Sequence[Number], between: Between | None, epsilon: Number, where: str | None
-    ) -> SqlOffer:
-        kind = self._kind(column, between)
-        number = as_number(column, kind)
-        names = [f"q{place}" for place, _ in enumerate(at)]
-        shown = [f"QUANTILE_CONT({number}, {float(q)!r}) AS {name}" for name, q in zip(names, at, strict=True)]
-        planner = self._planner({column: between}, {})
-        plan = planner.plan(query_of(", ".join(shown), where), epsilon=epsilon, delta=0)
-        value_of = lambda answer: np.array([from_number(answer[n][0], kind) for n in names])  # noqa: E731
-        return BandedOffer(planner, plan, value_of, error_of_all, names, kind)
-
     def cdf(
         self,
         column: str,
@@ -237,8 +227,11 @@ class Methods:
         epsilon: Number,
         delta: Number = 0,
         where: str | None = None,
-    ) -> Offer[Distribution]:
-        """The share of rows up to each point of a public grid, from one end to the other: every threshold at once."""
+        by: By | None = None,
+    ) -> Offer[Distribution] | GroupedOffer:
+        """The share of rows up to each point of a public grid, from one end to the other: every threshold at once. With
+        `by`, an array of shares for each group, added up from noisy counts.
+        """
         if not isinstance(between, tuple | list) or len(between) != 2:
             raise InvalidArgument(
                 "between must be two public ends, such as (0, 120): they are the grid.", code="ends-missing"
@@ -247,6 +240,15 @@ class Methods:
         low, high = map(day_of, validate_range(between, kind, column))
         points = distributions.Points(low, high, step)
         place = points.places(column, kind)
+        if by is not None:
+            check_other(column, groups := grouping(by))
+            keys = [self._column(key).name for key in groups]
+            shown, after, names = cumulative_shares(keys, place)
+            planner = self._planner({column: between}, groups)
+            question = query_of(shown, where, after, own=f"{place} IS NOT NULL")
+            plan = planner.plan(question, epsilon=epsilon, delta=delta)
+            value_of = partial(shares_by_group, keys=keys, names=names, points=len(points.grid))
+            return GroupedOffer(planner, plan, value_of, partial(error_of_groups, names=names[1:]))
         rows = self._rows(where, {column: between}, {}, epsilon, delta, place, f"MEDIAN({place}) AS value")
         return FoundFirst(rows, lambda known: distributions.cumulative(known, column, points))
 

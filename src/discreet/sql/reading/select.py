@@ -320,6 +320,12 @@ class _Reader:
         named = [item for item in self.query.expressions if isinstance(item, exp.Alias)]
         return {item.alias.lower(): item.this for item in named if item.find(exp.AggFunc, exp.Window)}
 
+    @cached_property
+    def _key_aliases(self) -> dict[str, int]:
+        """The names of columns that are keys, and their numbers."""
+        named = [item for item in self.query.expressions if isinstance(item, exp.Alias) and item.this in self.key_nodes]
+        return {item.alias.lower(): self.key_nodes.index(item.this) for item in named}
+
     def _noisy(self, node: exp.Expression) -> Expr:
         """An expression over keys and aggregates. Arithmetic on noisy values is free."""
         aliases = self._aliases
@@ -331,6 +337,8 @@ class _Reader:
             if isinstance(part, exp.Grouping | exp.GroupingId):
                 return self._grouping(part)
             named = part.name.lower() if isinstance(part, exp.Column) and not part.table else ""
+            if named in self._key_aliases and not self.scope.knows(named):
+                return noisy_column(part, f"k{self._key_aliases[named]}")
             if named in aliases and aliases[named] is not node and not self.scope.knows(named):
                 self._put_in += sum(1 for _ in aliases[named].walk())
                 if self._put_in > MOST_NODES:
