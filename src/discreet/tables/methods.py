@@ -228,7 +228,7 @@ class Methods:
         delta: Number = 0,
         where: str | None = None,
         by: By | None = None,
-    ) -> Offer[Distribution] | GroupedOffer:
+    ) -> Offer[Distribution] | Offer[GroupedRelease]:
         """The share of rows up to each point of a public grid, from one end to the other: every threshold at once. With
         `by`, an array of shares for each group, added up from noisy counts.
         """
