@@ -78,7 +78,8 @@ def _geometric_p_value(checks, drawn, scale):
     places = np.minimum((drawn // width).astype(np.int64), 60)
     ends = np.exp(-np.arange(61) * width / float(scale))
     law = checks.goodness(np.bincount(places, minlength=61), [*-np.diff(ends), ends[-1]])
-    last = [1.0] if scale < 512 else [checks.goodness(np.bincount(drawn & 15, minlength=16), [1 / 16] * 16)]
+    bits = np.exp(-np.arange(16) / float(scale))  # the law of the rest after division by 16
+    last = [1.0] if scale < 512 else [checks.goodness(np.bincount(drawn & 15, minlength=16), bits / bits.sum())]
     return min(1.0, (1 + len(last)) * min(law, *last))
 
 
