@@ -50,12 +50,13 @@ was chosen by looking at answers. Errors are medians over groups, columns and an
 Derived from TPC-H, and not comparable with published TPC-H results."""
 NOTES = (
     """Queries 2, 11 and 16 use public tables only: they are exact, and cost nothing. Queries 3, 10 and 18 group by the
-    order or by the customer: a group is one customer, and no answer may show a single customer. Query 20 lists
-    suppliers by what a handful of customers bought.""",
-    """Where a number is asked first (15, 22), it has its own part of ε. In the rewritten 17, a constant replaces the
+    order or by the customer: a group is one customer, and no answer may show a single customer. Query 15 groups by
+    suppliers, which are not declared and have few customers each in a quarter. Query 20 lists suppliers by what a
+    handful of customers bought.""",
+    """Where a number is asked first (22), it has its own part of ε. In the rewritten 17, a constant replaces the
     average of each part.""",
-    """Inaccurate answers are those about small parts of the data: one supplier of 10,000 (15, 21; there the errors
-    are those of the groups that noise ranked first), the share of one nation in one kind of steel (8).""",
+    """Inaccurate answers are those about small parts of the data: one supplier of 10,000 (21; there the errors are
+    those of the groups that noise ranked first), the share of one nation in one kind of steel (8).""",
 )
 
 
