@@ -147,3 +147,24 @@ def test_modes_of_too_many_groups_are_refused() -> None:
     database = connected({"t": (data, {"columns": wide, "rows_per_person": 1})})
     with pytest.raises(NotAllowed, match="10,000 values in each of 1,000,000 groups"):
         database.plan("SELECT a, b, MODE(c) AS m FROM t GROUP BY a, b", epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        ("SELECT k, MODE(z) AS m FROM t GROUP BY k", "SELECT MODE(z) AS most, k FROM t GROUP BY k ORDER BY k LIMIT 2"),
+        ("SELECT QUANTILE_CONT(z, [0.1, 0.5]) AS q FROM t", "SELECT [MEDIAN(z), QUANTILE_CONT(z, 0.1)] AS r FROM t"),
+    ],
+)
+def test_the_same_measurement_in_other_words_is_free(first: str, again: str) -> None:
+    database = opened(version="1")
+    database.sql(first, epsilon=1)
+    charged = database.ledger.count
+    assert database.sql(again, epsilon=1).replayed
+    assert database.ledger.count == charged
+
+
+def test_another_mode_is_another_measurement() -> None:
+    database = opened(version="1")
+    for text in ("MODE(z)", "MODE(k)", "MEDIAN(z)", "MODE(z) FILTER (WHERE k = 'a')"):
+        assert not database.sql(f"SELECT {text} AS m FROM t", epsilon=1).replayed

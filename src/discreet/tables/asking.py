@@ -69,14 +69,21 @@ def cumulative_shares(keys: Sequence[str], place: str) -> tuple[str, str, list[s
 def shares_by_group(
     answer: dict[str, list[Any]], *, keys: Sequence[str], names: Sequence[str], points: int
 ) -> dict[Any, Any]:
-    """The shares of each group at all points. They never decrease. At a point that is not shown, it is that of the
-    point before.
-    """
+    """The shares of each group at all points. At a point that is not shown, it is that of the point before."""
     found: dict[Any, Any] = {}
     for *group, at, share in zip(*(answer[name] for name in (*keys, *names)), strict=True):
-        own = found.setdefault(group[0] if len(keys) == 1 else tuple(group), np.zeros(points))
+        own = found.setdefault(group[0] if len(keys) == 1 else tuple(group), np.full(points, np.nan))
         own[min(at, points - 1)] = 0.0 if share is None else share
-    return {group: np.clip(np.maximum.accumulate(own), 0.0, 1.0) for group, own in found.items()}
+    return {group: _growing(own) for group, own in found.items()}
+
+
+def _growing(shares: Any) -> Any:
+    """The closest shares that never decrease. The largest error does not grow."""
+    from scipy.optimize import isotonic_regression
+
+    before = np.maximum.accumulate(np.where(np.isnan(shares), -1, np.arange(len(shares))))
+    known = np.where(before < 0, 0.0, shares[before])
+    return np.clip(isotonic_regression(known).x, 0.0, 1.0)
 
 
 def largest_by_group(answer: dict[str, list[Any]], *, keys: Sequence[str], n: str, number: int) -> dict[Any, Any]:

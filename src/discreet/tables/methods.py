@@ -26,6 +26,7 @@ from discreet.sql.cubes import Cross, all_levels, crossed
 from discreet.sql.planner import Planner, new_opening
 from discreet.sql.reading.parse import Conditioned
 from discreet.sql.reading.ranges import day_of
+from discreet.sql.running.answer import CONFIDENCE
 from discreet.sql.schema import Column, Schema, Table, Type, implied_type, list_choices, validate_choice, validate_range
 from discreet.synthetic.table import SyntheticTable
 from discreet.tables import distributions
@@ -75,8 +76,6 @@ from discreet.tables.offer import (
 )
 from discreet.tables.votes import Votes, votes
 
-FEW, CONFIDENCE = 1, 0.95
-"""This many quantiles are best chosen one by one, each with an interval of its own."""
 COUNTING = Fraction(1, 20)
 """The part of ε that counts values before quantiles are drawn: the count decides how wide their intervals are."""
 End = Number | datetime.date
@@ -200,7 +199,7 @@ class Methods:
             of_group = lambda values: np.array([from_number(v, kind) for v in values])  # noqa: E731
             return self._by_group(texts, {column: between}, epsilon, delta, where, by, of_group, kind)
         check_delta(delta)
-        if len(at) <= FEW and sure == CONFIDENCE:
+        if len(exact) == 1 and sure == CONFIDENCE:
             kind, planner = self._kind(column, between), self._planner({column: between}, {})
             return chosen_quantiles(planner, as_number(column, kind), exact, where, epsilon, kind)
         whole, kind = check_epsilon(epsilon), self._kind(column, between)

@@ -126,7 +126,7 @@ def _weight(weight: Any, name: str) -> Fraction:
 
 
 MOST_COUNTED = 10**8
-"""Among so many numbers of rows, at most, are the most common values of all groups chosen."""
+"""The largest number of groups times values that MODE chooses from."""
 HEAVIEST = Fraction(10**6)
 """A column with more weight would leave the others nothing but noise."""
 
@@ -264,7 +264,7 @@ class NoiseChoice:
         if self.groups * (measure.highest + 1) > MOST_COUNTED:
             raise NotAllowed(
                 f"MODE would count {measure.highest + 1:,} values in each of {self.groups:,} groups, and at most "
-                f"{MOST_COUNTED:,} numbers in all are supported. Nothing was charged. Ask about fewer groups.",
+                f"{MOST_COUNTED:,} numbers in all are supported. Ask about fewer groups.",
                 code="sql-too-many-groups",
             )
         moved = Sensitivity(

@@ -390,7 +390,7 @@ def _listed_shares(node: Any) -> list[Any] | None:
 
 
 def _share_of(node: Any) -> Any:
-    """What stands for the share in a quantile. None if it is no quantile."""
+    """What stands for the share in a quantile. None if it is not a quantile."""
     inner = node.this if isinstance(node, exp.Filter) else node
     if isinstance(inner, exp.WithinGroup):
         return inner.this.this if isinstance(inner.this, exp.PercentileCont | exp.PercentileDisc) else None

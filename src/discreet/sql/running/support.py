@@ -138,7 +138,7 @@ class _Turns:
 
 
 def count_supported(rows: pa.Table, most: int, keys: KeyColumns, groups: Groups) -> NDArray[np.int64]:
-    """The number of different values of each group, if everybody supports at most so many in all groups together.
+    """The number of different values of each group, if everybody supports at most this many in all groups.
     `keys` are those of the rows.
     """
     support = Support.of(rows)
