@@ -48,6 +48,8 @@ class Policy:
     rule: str | None = None
     delta_per_question: Any = None
     engine: EngineConfiguration = field(default_factory=EngineConfiguration)
+    gateway: Mapping[str, Any] | None = field(default=None, repr=False)
+    """The section of the gateway as it is written, if there is one. The gateway reads it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.unit, Unit) or not isinstance(self.limit, Guarantee):
@@ -168,29 +170,30 @@ def _target(path: str, folder: Path) -> str:
 
 
 def _policy(words: Mapping[str, Any], folder: Path | None) -> Policy:
-    found = _section(words, "", ("ledger", "unit", "tables", "engine"))
-    ledger = _section(found.get("ledger"), "ledger", ("path", "epsilon", "delta", "delta_per_question", "rule"))
+    found = section_of(words, "", ("ledger", "unit", "tables", "engine", "gateway"))
+    ledger = section_of(found.get("ledger"), "ledger", ("path", "epsilon", "delta", "delta_per_question", "rule"))
     for key, example in (("path", '"clinic.ledger"'), ("epsilon", "10.0")):
         if key not in ledger:
             raise InvalidArgument(f"[ledger] has no {key}. Add {key} = {example}.", code="policy-missing-key")
     epsilon, delta = ledger["epsilon"], ledger.get("delta", 0)
-    tables = _section(found.get("tables", {}), "tables")
-    engine = _engine(_section(found.get("engine", {}), "engine"), folder)
+    tables = section_of(found.get("tables", {}), "tables")
+    engine = _engine(section_of(found.get("engine", {}), "engine"), folder)
     return Policy(
-        unit=_unit(_section(found.get("unit"), "unit", ("person", "row", "neighbors"))),
+        unit=_unit(section_of(found.get("unit"), "unit", ("person", "row", "neighbors"))),
         limit=Approx(epsilon=epsilon, delta=delta) if check_delta(delta) else Pure(epsilon=epsilon),
         tables={name: _table(name, table, folder, engine) for name, table in tables.items()},
-        ledger=ledger["path"] if folder is None else _target(str(_text(ledger, "path", "ledger")), folder),
-        rule=_text(ledger, "rule", "ledger"),
+        ledger=ledger["path"] if folder is None else _target(str(text_in(ledger, "path", "ledger")), folder),
+        rule=text_in(ledger, "rule", "ledger"),
         delta_per_question=ledger.get("delta_per_question"),
         engine=engine,
+        gateway=section_of(found["gateway"], "gateway") if "gateway" in found else None,
     )
 
 
 def _engine(section: Mapping[str, Any], folder: Path | None) -> EngineConfiguration:
     words = {"kind": "duckdb", **section}
     if isinstance(words["kind"], str) and words["kind"] in KEYS:
-        _section(words, "engine", KEYS[words["kind"]])
+        section_of(words, "engine", KEYS[words["kind"]])
     spill = words.get("spill")
     if folder is not None and isinstance(spill, str) and spill:
         words["spill"] = str(folder / os.path.expanduser(spill))
@@ -199,7 +202,7 @@ def _engine(section: Mapping[str, Any], folder: Path | None) -> EngineConfigurat
     )
 
 
-def _section(values: Any, where: str, known: Iterable[str] | None = None) -> Mapping[str, Any]:
+def section_of(values: Any, where: str, known: Iterable[str] | None = None) -> Mapping[str, Any]:
     """One section of a policy, after checking that all of its keys are known."""
     if values is None:
         raise InvalidArgument(f"The policy has no [{where}]. Add one.", code="policy-missing-key")
@@ -219,7 +222,7 @@ def unknown(where: str, what: str, name: Any, known: Iterable[str], *, code: str
     raise InvalidArgument(f"{where} has no {what} {name}. {remedy}", code=code)
 
 
-def _text(section: Mapping[str, Any], key: str, where: str) -> str | None:
+def text_in(section: Mapping[str, Any], key: str, where: str) -> str | None:
     value = section.get(key)
     if value is not None and (not isinstance(value, str) or not value):
         raise InvalidArgument(f"{key} of [{where}] must be text. Write it in quotes.", code="wrong-type")
@@ -227,7 +230,7 @@ def _text(section: Mapping[str, Any], key: str, where: str) -> str | None:
 
 
 def _unit(section: Mapping[str, Any]) -> Unit:
-    column, rows = _text(section, "person", "unit"), section.get("row", False)
+    column, rows = text_in(section, "person", "unit"), section.get("row", False)
     if rows not in (True, False) or (column is None) != rows:
         raise InvalidArgument(
             '[unit] must say who is protected. Write person = "patient_id", or row = true.', code="policy-unit"
@@ -237,7 +240,7 @@ def _unit(section: Mapping[str, Any]) -> Unit:
 
 def _table(name: str, words: Any, folder: Path | None, engine: EngineConfiguration) -> Table:
     where = f"tables.{name}"
-    section = _section(words, where, _TABLE)
+    section = section_of(words, where, _TABLE)
     source = section.get("source")
     if source is None or (folder is not None and not (isinstance(source, str) and source)):
         raise InvalidArgument(
@@ -247,10 +250,10 @@ def _table(name: str, words: Any, folder: Path | None, engine: EngineConfigurati
     if not isinstance(public, bool):
         raise InvalidArgument(f"public of [{where}] must be true or false.", code="wrong-type")
     columns = {
-        column: _column(column, _section(declared, f"{where}.columns.{column}", _COLUMN))
-        for column, declared in _section(section.get("columns", {}), f"{where}.columns").items()
+        column: _column(column, section_of(declared, f"{where}.columns.{column}", _COLUMN))
+        for column, declared in section_of(section.get("columns", {}), f"{where}.columns").items()
     }
-    listed = _section(section.get("hierarchies", {}), f"{where}.hierarchies")
+    listed = section_of(section.get("hierarchies", {}), f"{where}.hierarchies")
     hierarchies = tuple(_hierarchy(one, words, f"{where}.hierarchies.{one}") for one, words in listed.items())
     for level, values in ((level, values) for one in hierarchies for level, values in one.values().items()):
         known = columns.setdefault(level, Column(name=level, type=implied_type(None, values), choices=values))
@@ -260,7 +263,7 @@ def _table(name: str, words: Any, folder: Path | None, engine: EngineConfigurati
                 "or remove the groups.",
                 code="policy-hierarchy",
             )
-    person, version = _text(section, "person", where), section.get("version")
+    person, version = text_in(section, "person", where), section.get("version")
     if person is not None:
         columns.setdefault(person, Column(name=person))
     return Table(
@@ -269,7 +272,7 @@ def _table(name: str, words: Any, folder: Path | None, engine: EngineConfigurati
         source=engine.resolve_source(folder, source),
         public=public,
         person=person,
-        through=_text(section, "through", where),
+        through=text_in(section, "through", where),
         version=None if version is None else str(version),
         hierarchies=hierarchies,
         **{key: section.get(key) for key in BOUNDS},
@@ -278,7 +281,7 @@ def _table(name: str, words: Any, folder: Path | None, engine: EngineConfigurati
 
 def _hierarchy(name: str, words: Any, where: str) -> Hierarchy:
     """Columns from coarse to fine, the groups they have, and the numbers of rows that are public."""
-    section = _section(words, where, ("levels", "groups", "totals", "column"))
+    section = section_of(words, where, ("levels", "groups", "totals", "column"))
     levels, groups, totals = (section.get(key, []) for key in ("levels", "groups", "totals"))
     lists = [levels, groups, totals]
     if all(isinstance(one, list | tuple) for one in lists):
@@ -299,7 +302,7 @@ def _hierarchy(name: str, words: Any, where: str) -> Hierarchy:
         levels=tuple(levels),
         groups=tuple(map(tuple, groups)),
         totals=tuple(map(tuple, totals)),
-        column=_text(section, "column", where),
+        column=text_in(section, "column", where),
     )
 
 

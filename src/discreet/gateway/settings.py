@@ -1,0 +1,225 @@
+"""What the owner says about the gateway: the section [gateway] of the policy, read and checked."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from discreet.datasets.policy import Policy, load, section_of, text_in
+from discreet.engines.duckdb.engine import memory_in_bytes
+from discreet.errors import InvalidArgument
+from discreet.exact.rational import check_epsilon
+from discreet.ledger.store import URLS
+
+_KEYS = (
+    *("http", "postgres", "metrics", "answer_after", "late_allowed", "lanes", "lane_memory", "store", "version"),
+    *("share", "certificate", "key", "users", "log", "question", "limits", "oidc"),
+)
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+LONGEST = 3600.0
+"""The longest time until an answer, in seconds."""
+MOST_LANES = 64
+VERSION = "1"
+"""The name of the data until the owner publishes another."""
+USERS = ("discreet-vault", "discreet-desk")
+
+
+class Address(NamedTuple):
+    """A host and a port to listen on."""
+
+    host: str
+    port: int
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+HTTP = Address("127.0.0.1", 8080)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OidcSettings:
+    """Who says who people are: an OpenID Connect provider. `claim` names the account, by default the e-mail address."""
+
+    issuer: str
+    client: str
+    audience: str
+    claim: str = "email"
+    secret: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The settings of a gateway. ε are exact, and times are in seconds.
+
+    `version` is the name under which the owner publishes the data. It alone decides which answers are the same.
+    `late_allowed` is how many answers may be late before charged questions stop until the owner looks.
+    """
+
+    http: Address = HTTP
+    postgres: Address | None = None
+    metrics: Address | None = None
+    answer_after: float = 2.0
+    late_allowed: int = 0
+    lanes: int = 1
+    lane_memory: str | None = None
+    store: str = "clinic.gateway"
+    version: str = VERSION
+    share: Literal["own", "everyone"] = "own"
+    certificate: str | None = None
+    key: str | None = None
+    users: tuple[str, str] = USERS
+    log: str | None = None
+    question_default: Fraction | None = None
+    question_most: Fraction | None = None
+    session: Fraction | None = None
+    day: Fraction | None = None
+    approve_above: Fraction | None = None
+    alert_at: Fraction = Fraction(4, 5)
+    oidc: OidcSettings | None = None
+
+    @property
+    def url(self) -> str:
+        """Where the desk is found."""
+        return f"{'https' if self.certificate else 'http'}://{self.http}"
+
+
+def load_settings(policy: str | Path) -> tuple[Policy, Settings]:
+    """The policy in a file, and the settings of its gateway."""
+    known = load(policy)
+    return known, settings_of(known.gateway or {}, Path(policy).expanduser().parent, known)
+
+
+def settings_of(words: Mapping[str, Any], folder: Path, policy: Policy) -> Settings:
+    """The settings in the section [gateway] of a policy. Paths are relative to `folder`."""
+    given = section_of(words, "gateway", _KEYS)
+    question = section_of(given.get("question", {}), "gateway.question", ("default", "most"))
+    limits = section_of(given.get("limits", {}), "gateway.limits", ("session", "day", "approve_above", "alert_at"))
+    found: dict[str, Any] = {f"question_{key}": _epsilon(value, key) for key, value in question.items()}
+    found |= {key: _epsilon(value, key) for key, value in limits.items() if key != "alert_at"}
+    if "alert_at" in limits:
+        found["alert_at"] = _share(limits["alert_at"])
+    for key in ("http", "postgres", "metrics"):
+        if key in given:
+            found[key] = _address(given[key], key)
+    if "answer_after" in given:
+        found["answer_after"] = seconds_in(given["answer_after"], "answer_after of [gateway]", LONGEST)
+    for key, least, most in (("late_allowed", 0, 1000), ("lanes", 1, MOST_LANES)):
+        if key in given:
+            found[key] = _whole(given[key], key, least, most)
+    for key in ("certificate", "key", "log"):
+        if text := text_in(given, key, "gateway"):
+            found[key] = str(folder / Path(text).expanduser())
+    if memory := text_in(given, "lane_memory", "gateway"):
+        memory_in_bytes(memory)
+        found["lane_memory"] = memory
+    found["store"] = _store(text_in(given, "store", "gateway"), folder, policy)
+    found["version"] = text_in(given, "version", "gateway") or VERSION
+    if given.get("share", "own") not in ("own", "everyone"):
+        raise InvalidArgument('share of [gateway] must be "own" or "everyone".', code="not-an-option")
+    found["share"] = given.get("share", "own")
+    if "users" in given:
+        found["users"] = _users(given["users"])
+    if "oidc" in given:
+        found["oidc"] = _oidc(given["oidc"])
+    settings = Settings(**found)
+    _check_reachable(settings)
+    return settings
+
+
+def seconds_in(value: Any, what: str, most: float) -> float:
+    """A duration such as "2s" or "500ms", in seconds. The number 0 is allowed."""
+    if value == 0 and not isinstance(value, bool):
+        return 0.0
+    match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    found = float(match[1]) * _UNITS[match[2]] if match else -1.0
+    if not 0 <= found <= most:
+        raise InvalidArgument(
+            f'{what} must be a time of at most {most:g} s, such as "2s", "500ms" or "1m".', code="gateway-duration"
+        )
+    return found
+
+
+def _epsilon(value: Any, key: str) -> Fraction:
+    return check_epsilon(value, key)
+
+
+def _share(value: Any) -> Fraction:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        raise InvalidArgument("alert_at must be a share between 0 and 1, such as 0.8.", code="out-of-range")
+    return Fraction(str(value))
+
+
+def _whole(value: Any, key: str, least: int, most: int) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise InvalidArgument(f"{key} of [gateway] must be a whole number from {least} to {most}.", code="out-of-range")
+    return value
+
+
+def _address(value: Any, key: str) -> Address:
+    host, _, port = value.rpartition(":") if isinstance(value, str) else ("", "", "")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdecimal() or int(port) > 65_535:
+        raise InvalidArgument(
+            f'{key} of [gateway] must be an address and a port, such as "127.0.0.1:8080".', code="gateway-address"
+        )
+    return Address(host, int(port))
+
+
+def _store(given: str | None, folder: Path, policy: Policy) -> str:
+    """The place of the gateway's own database: by default next to the ledger."""
+    if given is not None:
+        return given if given.startswith(URLS) else str(folder / Path(given).expanduser())
+    ledger = str(policy.ledger)
+    if ledger.startswith(URLS):
+        address, _, schema = ledger.partition("#")
+        return f"{address}#{schema or 'discreet'}_gateway"
+    return str(Path(ledger).with_suffix(".gateway"))
+
+
+def _users(value: Any) -> tuple[str, str]:
+    named = isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(one, str) and one for one in value)
+    if not named or value[0] == value[1]:
+        raise InvalidArgument(
+            f"users of [gateway] must be two different users, of the vault and of the desk, such as {list(USERS)}.",
+            code="gateway-users",
+        )
+    return value[0], value[1]
+
+
+def _oidc(value: Any) -> OidcSettings:
+    given = section_of(value, "gateway.oidc", ("issuer", "client", "audience", "claim", "secret"))
+    found = {key: text_in(given, key, "gateway.oidc") for key in given}
+    for key, example in (("issuer", '"https://login.example.org"'), ("client", '"discreet"')):
+        if not found.get(key):
+            raise InvalidArgument(f"[gateway.oidc] has no {key}. Add {key} = {example}.", code="policy-missing-key")
+    return OidcSettings(**{"audience": found["client"], **found})  # type: ignore[arg-type]
+
+
+def _check_reachable(settings: Settings) -> None:
+    """Refuse to be reached from other machines without TLS: a token would be readable on the way."""
+    if (settings.certificate is None) != (settings.key is None):
+        raise InvalidArgument(
+            "[gateway] needs both certificate and key for TLS, or neither on this machine alone.", code="gateway-tls"
+        )
+    for address in (settings.http, settings.postgres, settings.metrics):
+        if address is not None and not address.is_local and settings.certificate is None:
+            raise InvalidArgument(
+                f"{address} can be reached from other machines, so it needs TLS. Add certificate and key to "
+                "[gateway], or listen on 127.0.0.1.",
+                code="gateway-tls",
+            )
