@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.cli import completion
-from discreet.cli.output import clean, harmless
+from discreet.cli.output import clean
 from discreet.datasets.discovery import find_policy
 from discreet.datasets.policy import ledger_of
 from discreet.errors import InvalidArgument
@@ -29,6 +29,7 @@ from discreet.guarantees.unit import Unit
 from discreet.ledger import Entry, Ledger
 from discreet.ledger.accounts import size_of
 from discreet.ledger.store import URLS
+from discreet.sql.running.written import harmless
 
 _BATCH = 1000
 _NARROWEST = 72

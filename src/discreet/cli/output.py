@@ -1,9 +1,8 @@
-"""What commands print and draw: text that cannot control a terminal or a spreadsheet, and files for pictures."""
+"""What commands print and draw: text that cannot control a terminal, and files for pictures."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from discreet.errors import InvalidArgument
 from discreet.extras import need
@@ -12,11 +11,6 @@ from discreet.extras import need
 def clean(text: str) -> str:
     """Text on one line, without characters by which a question could control the terminal that shows it."""
     return "".join(mark if mark.isprintable() else "�" for mark in " ".join(text.split()))
-
-
-def harmless(cell: Any) -> Any:
-    """A cell that no spreadsheet interprets as a formula."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
 
 
 def check_picture(path: Path, option: str) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import math
 import sys
 from contextlib import closing
 from enum import StrEnum
@@ -18,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.cli.options import RECORD, SHOWN, about_a_question
-from discreet.cli.output import check_picture, clean, harmless
+from discreet.cli.output import check_picture, clean
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import check_confidence
@@ -100,6 +97,7 @@ def main(
     from discreet.datasets.connect import connect
     from discreet.datasets.description import asks_for_tables, shown_tables
     from discreet.sql.running.explanation import lines
+    from discreet.sql.running.written import csv_text, json_object, json_text
 
     sure = check_confidence(confidence)
     if plot is not None:
@@ -114,32 +112,18 @@ def main(
             database.engine.progress = lambda percent: status.update(f"Answering … {percent}%")
         answer = database.sql(question, confidence=confidence, key=key, **cost)
         table = answer.with_errors(sure)
-        text = _json(answer, sure) if form == "json" else lines(_summary(answer, table, database.ledger, sure))
+        said = json_object(answer, sure) if form == "json" else _summary(answer, table, database.ledger, sure)
+        text = json_text(said) if form == "json" else lines(said)
     if form == "json":
         print(text)
     elif form == "csv":
-        rows = (map(harmless, row.values()) for row in table.to_pylist())
-        csv.writer(sys.stdout).writerows([table.column_names, *rows])
+        sys.stdout.write(csv_text(table))
         print(text, file=sys.stderr)
     else:
         Console(highlight=False).print(_table(answer, table) if table.num_rows else "(no group is shown)")
         print(f"\n{text}")
     if plot is not None:
         _draw(answer, sure, plot, style)
-
-
-def _json(answer: Answer, confidence: float) -> str:
-    shown = answer.as_json(confidence)
-    shown["rows"] = [[_plain(value) for value in row] for row in shown["rows"]]
-    return json.dumps(shown, ensure_ascii=False, allow_nan=False, default=float)
-
-
-def _plain(value: Any) -> Any:
-    """A value in JSON form: dates as text, and null for NaN."""
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    number = not isinstance(value, float) or math.isfinite(value)
-    return value.isoformat() if hasattr(value, "isoformat") else value if number else None
 
 
 def _table(answer: Answer, table: Any) -> Table:

@@ -34,6 +34,9 @@ class Answer(Released):
     cost then, together with whatever was measured with them. `notes` say what the errors do not cover.
     """
 
+    confidence: float = CONFIDENCE
+    """With which confidence each error in `table` holds."""
+
     def __init__(
         self, question: Question, columns: Columns, release: Release, *, notes: tuple[str, ...], cost: Approx | NoLoss
     ) -> None:
@@ -211,7 +214,7 @@ class Answer(Released):
         """The answer as one JSON object, with errors for this confidence."""
         names, noisy = self.names, self.noisy
         errors = [f"{name}_error" if name in noisy else None for name in names]
-        table = self.table if confidence == CONFIDENCE else self.with_errors(confidence)
+        table = self.table if confidence == self.confidence else self.with_errors(confidence)
         rows, left = table.to_pylist(), self.remaining
         return {
             "columns": names,
@@ -252,7 +255,7 @@ class Answer(Released):
         shown = ([row[name] for name in names] for row in map(self.shown, first.to_pylist()))
         table = html.table(names, shown, numbers=numbers, more=more)
         empty = [] if self.table.num_rows else [html.note("No group is shown.")]
-        errors = [html.note(f"Each ± holds with {100 * CONFIDENCE:g}% confidence.")] if numbers else []
+        errors = [html.note(f"Each ± holds with {100 * self.confidence:g}% confidence.")] if numbers else []
         return "".join([table, *empty, html.note(self._line()), *errors, *map(html.note, self.notes)])
 
 
