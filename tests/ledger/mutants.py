@@ -55,7 +55,7 @@ def retry_draws_again():
 
 def key_forgotten():
     """Charge every retry."""
-    Ledger._made_before = lambda self, execute, request: None
+    Ledger._made_before = lambda self, execute, request: (None, request)
     inner = book.append
 
     def without_key(execute, after, facts):

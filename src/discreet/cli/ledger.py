@@ -242,7 +242,7 @@ def _promise(entry: Entry) -> Text:
 
 def _state(entry: Entry, room: int) -> Text:
     """The state, and below it the analyst, if there is room for names."""
-    shown = Text(entry.state, {"answered": "green", "reserved": "yellow"}.get(entry.state, "dim"))
+    shown = Text(entry.state, {"answered": "green", "reserved": "yellow", "discarded": "red"}.get(entry.state, "dim"))
     return shown.append(f"\n{_shorten(entry.analyst or '', room, lines=4)}", "default") if room else shown
 
 

@@ -39,7 +39,7 @@ def connect(
     """
     named = find_policy() if policy is None else policy
     known = named if isinstance(named, Policy) else load(named)
-    engine = _open_engine(known, spark)
+    engine = open_engine(known, spark)
     schema = schema_of(known, engine)
     ledger = Ledger.open(known.ledger, protects=known.unit, limit=known.limit, rule=known.rule)
     if analyst is not None:
@@ -47,7 +47,7 @@ def connect(
     return Database(schema, engine, ledger, delta_per_question=known.delta_per_question, policy=known.public_text())
 
 
-def _open_engine(known: Policy, session: Any) -> Engine:
+def open_engine(known: Policy, session: Any = None) -> Engine:
     """The engine that the policy names, opened on its sources."""
     place = known.engine
     sources = {name: table.source for name, table in known.tables.items()}
@@ -72,6 +72,7 @@ def _open_engine(known: Policy, session: Any) -> Engine:
         types={name: _types(table, known.unit) for name, table in tables.items()},
         sniffed=[n for n, t in tables.items() if t.public and not any(c.declared for c in t.columns.values())],
         memory=place.memory,
+        threads=place.threads,
         spill=place.spill,
     )
 

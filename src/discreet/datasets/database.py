@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
@@ -11,6 +12,7 @@ from discreet.datasets.description import Tables, asks_for_tables, describe_tabl
 from discreet.engines.engine import Engine
 from discreet.errors import DiscreetError, InvalidArgument, NotAllowed
 from discreet.exact.rational import Number, exactly
+from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Ledger
 from discreet.sql.cubes import Cross, all_levels, crossed
 from discreet.sql.plan import Plan
@@ -20,7 +22,7 @@ from discreet.sql.reading.combined import combination_in
 from discreet.sql.reading.domains import LARGEST_DOMAIN
 from discreet.sql.reading.parse import Conditioned
 from discreet.sql.running.answer import Answer
-from discreet.sql.running.answering import answer_plan, unpaid
+from discreet.sql.running.answering import answer_plan, owed, unpaid
 from discreet.sql.running.combined import CombinedAnswer, CombinedPlan, last_answer
 from discreet.sql.running.explanation import Explanation, explain_all, explain_plan
 from discreet.sql.schema import Column, Schema, Table
@@ -48,6 +50,22 @@ class Database(Closed):
             )
         self.schema, self.engine, self.ledger = _with_public_values(schema, engine), engine, ledger
         self.planner = Planner(self.schema, engine, ledger, delta_per_question, policy)
+
+    def seen_by(self, ledger: Ledger) -> Database:
+        """The same tables under another view of the same ledger, such as that of an analyst."""
+        other = copy.copy(self)
+        other.ledger, other.planner = ledger, replace(self.planner, ledger=ledger)
+        return other
+
+    def owed(self, question: str, *, key: str | None = None, **options: Unpack[QuestionOptions]) -> list[Guarantee]:
+        """What the answer to a question would charge, release by release, with the options of `sql`: first what is
+        found for it, then the answer. Spends nothing.
+        """
+        combined = self._combined(question, options)
+        if combined is None:
+            return owed(self.planner, self.plan(question, **options), key)
+        keys = keys_of(key, len(combined.plans))
+        return [cost for own, plan in zip(keys, combined.plans, strict=True) for cost in owed(self.planner, plan, own)]
 
     @property
     def tables(self) -> Tables:
@@ -87,7 +105,7 @@ class Database(Closed):
 
     def _answers(self, combined: CombinedPlan, key: str | None) -> list[Answer]:
         """The answers of the questions in a statement. What an earlier one released is known to those that need it."""
-        keys = [None if key is None else f"{key}/{number}" for number in range(len(combined.plans))]
+        keys = keys_of(key, len(combined.plans))
         owed = [
             cost for own, plan in zip(keys, combined.plans, strict=True) for cost in unpaid(self.planner, plan, own)
         ]
@@ -235,6 +253,11 @@ class Database(Closed):
         """Close the engine and the ledger's database."""
         self.engine.close()
         self.ledger.close()
+
+
+def keys_of(key: str | None, number: int) -> list[str | None]:
+    """The keys of the questions in a statement, from that of the statement."""
+    return [None if key is None else f"{key}/{place}" for place in range(number)]
 
 
 def _with_public_values(schema: Schema, engine: Engine) -> Schema:

@@ -129,6 +129,11 @@ def load(source: str | Path | Mapping[str, Any]) -> Policy:
     return _policy(_words(file), file.parent)
 
 
+def policy_in(text: str, folder: str | Path) -> Policy:
+    """The policy in the text of a TOML file that was read before, with paths relative to `folder`."""
+    return _policy(tomllib.loads(text), Path(folder))
+
+
 def ledger_of(source: str | Path) -> str:
     """The path or URL of the ledger that a policy file names. Nothing else in the file is read."""
     file = Path(os.path.expanduser(source))

@@ -15,7 +15,7 @@ URLS = ("postgresql://", "postgres://")
 DELTA = "delta:"
 """Before the path of a Delta table that is not on this machine."""
 KEYS = {
-    "duckdb": ("kind", "memory", "spill"),
+    "duckdb": ("kind", "memory", "threads", "spill"),
     "postgres": ("kind", "url", "timeout"),
     "spark": ("kind", "master", "config", "timeout"),
 }
@@ -26,7 +26,8 @@ KEYS = {
 class EngineConfiguration:
     """An engine, with the keys of the policy's [engine] section.
 
-    `memory` is the maximum memory of DuckDB, such as "8GB", and `spill` the folder for what does not fit. `url` is a
+    `memory` is the maximum memory of DuckDB, such as "8GB", `threads` how many it may use, and `spill` the folder for
+    what does not fit. `url` is a
     PostgreSQL database, whose tables are named with their schema. `master` is Spark's master, such as "local[*]",
     "spark://host:7077" or "sc://host:15002". `config` has the settings of a session that is started there. `timeout` is
     the maximum number of seconds for one statement.
@@ -38,6 +39,7 @@ class EngineConfiguration:
     config: Mapping[str, str] | None = field(default=None, repr=False)  # this, too
     timeout: int | None = None
     memory: str | None = None
+    threads: int | None = None
     spill: str | Path | bool | None = None
 
     def __post_init__(self) -> None:
@@ -55,6 +57,10 @@ class EngineConfiguration:
             raise InvalidArgument(
                 "timeout of [engine] must be a whole number of seconds from 1 to 86400, such as 600.",
                 code="out-of-range",
+            )
+        if self.threads is not None and not (type(self.threads) is int and 1 <= self.threads <= 1024):
+            raise InvalidArgument(
+                "threads of [engine] must be a whole number from 1 to 1024, such as 4.", code="out-of-range"
             )
         if self.memory is not None:
             memory_in_bytes(self.memory)

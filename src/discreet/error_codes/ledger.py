@@ -78,6 +78,11 @@ LEDGER = {
         "There is no such answer in this view.",
         "an entry with `answered=True` from `ledger.entries()`",
     ),
+    "ledger-discarded": Explained(
+        "a request with the key of one whose answer came too late",
+        "The answer was discarded, so that nothing depends on how late it was. What it cost stays charged.",
+        "the question with a new key, or without one, at a new cost",
+    ),
     "ledger-answer-not-kept": Explained(
         "`ledger.answer(entry)` of a large answer without a key",
         "It was handed out once and not stored.",

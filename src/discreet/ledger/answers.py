@@ -1,9 +1,12 @@
-"""Drawn answers, stored before they are returned. The first process to store an answer for an entry decides for all."""
+"""Drawn answers, stored before they are returned. The first process to store an answer for an entry decides for all.
+
+An answer that came too late is discarded: nobody gets it, and to ask again is a new charge.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, Literal
 
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.ledger import book
@@ -42,6 +45,33 @@ class Kept:
         return at._replace(answers=at.answers + 1)
 
 
+def discard(execute: Execute, at: Head, number: int, chain: str) -> Head:
+    """Put a mark in place of the answer of an entry, with the head locked. An answer that is there is removed."""
+    digest = _discarded_digest(chain)
+    if execute("SELECT number FROM answers WHERE number = ?", number):
+        execute("UPDATE answers SET data = NULL, digest = ?, not_private = 0 WHERE number = ?", digest, number)
+        return at
+    execute("INSERT INTO answers (number, data, digest, not_private) VALUES (?, NULL, ?, 0)", number, digest)
+    execute("UPDATE head SET answers = ? WHERE one = 1 AND answers = ?", at.answers + 1, at.answers)
+    return at._replace(answers=at.answers + 1)
+
+
+def state_of(chain: str, digests: list[tuple[Any, ...]]) -> Literal["reserved", "answered", "discarded"]:
+    """The state of a charge with this chain value, from the digest of its answer, if it has one."""
+    if not digests:
+        return "reserved"
+    return "discarded" if digests[0][0] == _discarded_digest(chain) else "answered"
+
+
+def discarded_error() -> DiscreetError:
+    """The error for a request whose answer was discarded."""
+    return DiscreetError(
+        "The answer to this request was not ready in time, and nobody gets it. What it cost stays charged. "
+        "Ask again with a new key, or without one: that is a new charge.",
+        code="ledger-discarded",
+    )
+
+
 def read_stored(execute: Execute, entry: Entry) -> tuple[Any, bool]:
     """What was stored for an answered entry, and whether it was made in test mode."""
     check_entry(execute, entry)
@@ -52,6 +82,8 @@ def read_stored(execute: Execute, entry: Entry) -> tuple[Any, bool]:
             code="ledger-no-answer",
         )
     data, digest, not_private = found[0]
+    if digest == _discarded_digest(entry.chain):
+        raise discarded_error()
     if not is_bound(entry.chain, data, digest, not_private):
         raise book.damage_error(
             f"the answer of entry {entry.number} was changed after it was written", code="ledger-answer-changed"
@@ -78,8 +110,14 @@ def binding_digest(chain: str, data: bytes | None, *, not_private: bool) -> str:
     return hashlib.sha256(mark.encode() + (data or b"")).hexdigest()
 
 
+def _discarded_digest(chain: str) -> str:
+    return hashlib.sha256(f"{chain} discarded\n".encode()).hexdigest()
+
+
 def is_bound(chain: str, data: object, digest: object, not_private: object) -> bool:
     """Whether a stored answer is the one that was stored for its entry."""
     if not isinstance(data, bytes | bytearray | memoryview | None):
         return False
+    if data is None and digest == _discarded_digest(chain):
+        return True
     return binding_digest(chain, None if data is None else bytes(data), not_private=bool(not_private)) == digest

@@ -13,6 +13,7 @@ from discreet.ledger.marks import split_mark
 from discreet.ledger.record import read_guarantee
 
 Kind = Literal["opening", "charge", "limit", "renewal", "account", "adoption"]
+State = Literal["recorded", "reserved", "answered", "discarded"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,9 +21,9 @@ class Entry:
     """What was asked, its guarantee, its cost, and the chain of all previous entries.
 
     `kind` is "charge" for a release. The owner's own entries set limits, and have the limit as their guarantee. `cost`
-    and `totals` are in units of 10^-18. `state` is "reserved" until an answer is stored, then "answered". A
-    `repeatable` entry has a key or a public identity, with which its answer can be requested again. `mark` says what
-    was measured, if its numbers may answer another question.
+    and `totals` are in units of 10^-18. `state` is "reserved" until an answer is stored, then "answered", or
+    "discarded" if it came too late. A `repeatable` entry has a key or a public identity, with which its answer can be
+    requested again. `mark` says what was measured, if its numbers may answer another question.
     """
 
     number: int
@@ -37,7 +38,7 @@ class Entry:
     key: str | None
     code_version: str
     time: float
-    state: Literal["recorded", "reserved", "answered"]
+    state: State
     repeatable: bool
     chain: str
 
@@ -64,8 +65,8 @@ class Entry:
         }
 
 
-def entry_of(row: EntryRow, *, answered: bool) -> Entry:
-    """The entry in a stored row."""
+def entry_of(row: EntryRow, state: State) -> Entry:
+    """The entry in a stored row. `state` is that of a charge."""
     charge = row.kind == "charge"
     asked, mark = split_mark(row.asked)
     return Entry(
@@ -81,7 +82,7 @@ def entry_of(row: EntryRow, *, answered: bool) -> Entry:
         key=row.retry_key,
         code_version=row.code_version,
         time=row.microseconds / 1e6,
-        state="recorded" if not charge else "answered" if answered else "reserved",
+        state=state if charge else "recorded",
         repeatable=row.retry_key is not None or row.identity is not None,
         chain=row.chain,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Self
@@ -19,7 +19,7 @@ from discreet.ledger import accounts, answers, book, marks, opening, verificatio
 from discreet.ledger.accounts import Account, Standing
 from discreet.ledger.book import WHOLE, EntryRow, Head
 from discreet.ledger.entry import Entry, entry_of
-from discreet.ledger.request import Identity, Request, public_text, request_of
+from discreet.ledger.request import Identity, Request, identity_again, public_text, request_of
 from discreet.ledger.store import IN_MEMORY, Execute, Store, open_store
 
 _SHOWN = 20
@@ -227,11 +227,11 @@ class Ledger:
         request = request_of(stated, asked, mechanism, key, identity, about)
         if request.can_be_known:
             with self._store.transaction(write=False) as execute:
-                found = self._made_before(execute, request)
+                found, _ = self._made_before(execute, request)
             if found is not None and found.state == "answered":
                 return found
         with self._writing() as (execute, at):
-            found = self._made_before(execute, request)
+            found, request = self._made_before(execute, request)
             standing = self._standing(execute, at)
             costs = {name: account.cost(request.content) for name, account in standing.items()}
             totals, refused = accounts.totals_with(standing, costs)
@@ -254,23 +254,39 @@ class Ledger:
             text += f" This is the limit of {'all analysts together' if refused == WHOLE else refused}."
         return BudgetExhausted(text, remaining=remaining)
 
-    def _made_before(self, execute: Execute, request: Request) -> Entry | None:
-        """The reservation of a request that was made before."""
+    def _made_before(self, execute: Execute, request: Request) -> tuple[Entry | None, Request]:
+        """The reservation of a request that was made before, and the request as it would be recorded: one whose answer
+        was discarded is made anew.
+        """
         old = request.old if request.identity is not None else None
-        for column, value in (("retry_key", request.retry_key), ("identity", request.identity), ("identity", old)):
-            row = value and book.find_charge(execute, self._analyst, column, value)
-            if not row:
-                continue
-            if not request.is_of(row.request):
-                raise _key_reused()
-            return entry_of(row, answered=bool(execute("SELECT 1 FROM answers WHERE number = ?", row.number)))
-        return None
+        found = self._found(execute, request, "retry_key", request.retry_key)
+        if found is not None and found.state == "discarded":
+            raise answers.discarded_error()
+        while found is None and request.identity is not None:
+            found = self._found(execute, request, "identity", request.identity)
+            if found is None or found.state != "discarded":
+                break
+            found, request = None, request.again()
+        return found or self._found(execute, request, "identity", old), request
+
+    def _found(self, execute: Execute, request: Request, column: str, value: str | None) -> Entry | None:
+        """The entry of this very request with this key or identity."""
+        row = book.find_charge(execute, self._analyst, column, value) if value else None
+        if row is None:
+            return None
+        if not request.is_of(row.request):
+            raise _key_reused()
+        return self._entry(execute, row)
+
+    def _entry(self, execute: Execute, row: EntryRow) -> Entry:
+        digests = execute("SELECT digest FROM answers WHERE number = ?", row.number)
+        return entry_of(row, answers.state_of(row.chain, digests))
 
     def _note(self, made: tuple[EntryRow, Head]) -> Entry:
         """The new entry, after it is durable and recorded in the checkpoint."""
         row, at = made
         self._note_head(at)
-        return entry_of(row, answered=False)
+        return entry_of(row, "reserved")
 
     def _note_head(self, at: Head) -> None:
         if self._checkpoint is not None:
@@ -282,7 +298,7 @@ class Ledger:
         """Whether `charge` with the same arguments would find an existing reservation, at no cost."""
         request = request_of(guarantee.stated_for(self.protects), asked, mechanism, key, identity)
         with self._store.transaction(write=False) as execute:
-            return request.can_be_known and self._made_before(execute, request) is not None
+            return request.can_be_known and self._made_before(execute, request)[0] is not None
 
     def check_new_key(self, key: str) -> None:
         """Refuse a key of a charge that was made before."""
@@ -294,9 +310,7 @@ class Ledger:
         """The charges of this analyst whose mark begins with these 32 characters, oldest first."""
         with self._store.transaction(write=False) as execute:
             numbers = self._marks.numbers(execute, self._analyst, first)
-            rows = [book.row(execute, number) for number in numbers]
-            answered = [bool(execute("SELECT 1 FROM answers WHERE number = ?", number)) for number in numbers]
-        return tuple(entry_of(row, answered=done) for row, done in zip(rows, answered, strict=True))
+            return tuple(self._entry(execute, book.row(execute, number)) for number in numbers)
 
     def after(self, *guarantees: Guarantee) -> Guarantee | None:
         """What would remain after these releases, if nothing else is charged before. Raises BudgetExhausted if they do
@@ -334,6 +348,35 @@ class Ledger:
         self._check_own(entry)
         with self._store.transaction(write=False) as execute:
             return answers.read_stored(execute, entry)
+
+    def discard(self, requests: Iterable[tuple[str | None, str | None]], *, after: int) -> tuple[Entry, ...]:
+        """Discard what was drawn for requests, each named by its key and identity: nobody gets it, what it cost stays
+        charged, and to ask again is a new charge. Requests that were charged up to entry `after` are left alone.
+        Returns the entries.
+        """
+        done = []
+        with self._writing() as (execute, at):
+            for row in self._charged(execute, requests, after):
+                at = answers.discard(execute, at, row.number, row.chain)
+                done.append(entry_of(row, "discarded"))
+        self._note_head(at)
+        return tuple(done)
+
+    def _charged(
+        self, execute: Execute, requests: Iterable[tuple[str | None, str | None]], after: int
+    ) -> list[EntryRow]:
+        """The charges of these requests after an entry."""
+        found: dict[int, EntryRow] = {}
+        for key, identity in requests:
+            row = book.find_charge(execute, self._analyst, "retry_key", key) if key else None
+            while row is None and identity is not None:
+                row = book.find_charge(execute, self._analyst, "identity", identity)
+                if row is None or self._entry(execute, row).state != "discarded":
+                    break
+                row, identity = None, identity_again(identity)
+            if row is not None and row.number > after:
+                found[row.number] = row
+        return [found[number] for number in sorted(found)]
 
     def _check_own(self, entry: Entry) -> None:
         if self._analyst not in (WHOLE, entry.analyst):
@@ -408,9 +451,9 @@ class Ledger:
         return tuple(e for e in self._walk(1, None) if e.code_version == version and e.kind == "charge")
 
     def _walk(self, first: int, last: int | None) -> Iterator[Entry]:
-        for row, answered in verification.walk_entries(self._store, first, last):
+        for row, state in verification.walk_entries(self._store, first, last):
             if self._analyst in (WHOLE, row.analyst):
-                yield entry_of(row, answered=answered)
+                yield entry_of(row, state)
 
     def verify(self) -> int:
         """Check the whole record: every hash, every cost from its recorded guarantee, every total, every answer.

@@ -80,10 +80,19 @@ class Request(NamedTuple):
         """Whether an entry with this fingerprint belongs to this request."""
         return fingerprint is not None and fingerprint in (self.request, self.old)
 
+    def again(self) -> Request:
+        """The same request after its answer was discarded: it is made anew."""
+        return self if self.identity is None else self._replace(identity=identity_again(self.identity))
+
     @property
     def can_be_known(self) -> bool:
         """Whether it may have been made before."""
         return self.retry_key is not None or self.identity is not None
+
+
+def identity_again(identity: str) -> str:
+    """The identity of a request that is made anew, because the answer to the one before was discarded."""
+    return _hash([identity, "again"])
 
 
 def request_of(

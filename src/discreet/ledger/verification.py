@@ -10,6 +10,7 @@ from discreet.guarantees.rules.best_of import Vector
 from discreet.ledger import answers, book, opening
 from discreet.ledger.accounts import Account
 from discreet.ledger.book import WHOLE, EntryRow
+from discreet.ledger.entry import State
 from discreet.ledger.store import Execute, Store
 
 _BATCH, _BATCH_OF_ANSWERS = 1000, 100
@@ -17,8 +18,8 @@ _PLATFORM = 10**9
 """Costs may differ by one part in this many between machines, whose `exp` and `log` differ in the last digits."""
 
 
-def walk_entries(store: Store, first: int, last: int | None) -> Iterator[tuple[EntryRow, bool]]:
-    """Entries and whether they have an answer, oldest first, one batch at a time."""
+def walk_entries(store: Store, first: int, last: int | None) -> Iterator[tuple[EntryRow, State]]:
+    """Entries with the states of charges, oldest first, one batch at a time."""
     with store.transaction(write=False) as execute:
         newest = book.head(execute).number
     end = newest if last is None else min(last, newest)
@@ -26,8 +27,9 @@ def walk_entries(store: Store, first: int, last: int | None) -> Iterator[tuple[E
         stop = min(end, start + _BATCH - 1)
         with store.transaction(write=False) as execute:
             found = _all_of(execute, start, stop)
-            answered = {n for (n,) in execute("SELECT number FROM answers WHERE number BETWEEN ? AND ?", start, stop)}
-        yield from ((row, row.number in answered) for row in found)
+            kept = execute("SELECT number, digest FROM answers WHERE number BETWEEN ? AND ?", start, stop)
+        digests = {number: [(digest,)] for number, digest in kept}
+        yield from ((row, answers.state_of(row.chain, digests.get(row.number, []))) for row in found)
 
 
 def _all_of(execute: Execute, first: int, last: int) -> list[EntryRow]:

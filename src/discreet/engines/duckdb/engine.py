@@ -52,7 +52,8 @@ class DuckDB:
     for lists, tuples and object columns of a source in memory. Types are guessed from the rows only if a source is
     listed in `sniffed`, which is for public tables and for their owner.
 
-    `memory` is the maximum memory, such as "8GB", by default four fifths of the machine's. What does not fit is written
+    `memory` is the maximum memory, such as "8GB", by default four fifths of the machine's, and `threads` how many
+    threads it may use, by default one for each core. What does not fit is written
     to a folder with mode 0700, inside `spill` or the system's temporary folder, and removed when the engine is closed.
     These files contain rows and are not encrypted: DuckDB can encrypt them safely only with an extension that is not
     included. So by default, rows are spilled only if every source is a file, because they are already on a disk. Rows
@@ -72,6 +73,7 @@ class DuckDB:
         types: Mapping[str, Mapping[str, str]] | None = None,
         sniffed: Collection[str] = (),
         memory: str | None = None,
+        threads: int | None = None,
         spill: str | Path | bool | None = None,
     ) -> None:
         import duckdb
@@ -98,7 +100,7 @@ class DuckDB:
             self.relations[name] = self._plainly_typed(name, self.relations[name])
         on_disk = len(paths) == len(sources)
         self._spill = _spilling(spill) if spill is not None or on_disk else None
-        self._lock_down(paths, limit)
+        self._lock_down(paths, limit, threads)
 
     @property
     def dialect(self) -> Dialect:
@@ -185,7 +187,7 @@ class DuckDB:
     def _described(self, relation: str) -> list[tuple[Any, ...]]:
         return self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
 
-    def _lock_down(self, paths: Sequence[str], memory: int | None) -> None:
+    def _lock_down(self, paths: Sequence[str], memory: int | None, threads: int | None) -> None:
         """From here on, only the sources can be read, and no setting can be changed back."""
         folders = [path for path in paths if Path(path).is_dir()]
         files = [path for path in paths if not Path(path).is_dir()]
@@ -197,7 +199,8 @@ class DuckDB:
             self._connection.execute("SET enable_progress_bar_print = false")
         for statement in (
             f"SET temp_directory = {quote_text(spill)}",
-            *([] if memory is None else self._within(memory)),
+            *([] if threads is None else [f"SET threads = {threads}"]),
+            *([] if memory is None else self._within(memory, threads)),
             "SET preserve_insertion_order = false",
             "SET error_on_division_by_zero = false",
             f"SET disabled_optimizers = '{','.join(without)}'",
@@ -208,9 +211,9 @@ class DuckDB:
         ):
             self._connection.execute(statement)
 
-    def _within(self, memory: int) -> list[str]:
+    def _within(self, memory: int, threads: int | None) -> list[str]:
         """The settings for this many bytes: as many threads as have enough memory to work with."""
-        threads = self._connection.execute("SELECT current_setting('threads')").fetchall()[0][0]
+        threads = threads or self._connection.execute("SELECT current_setting('threads')").fetchall()[0][0]
         few = max(1, min(threads, memory // _LEAST_MEMORY))
         return [f"SET memory_limit = '{memory}B'", f"SET threads = {few}"]
 

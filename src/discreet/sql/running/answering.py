@@ -95,6 +95,13 @@ def _empty(plan: Plan, release: Release) -> Answer:
     return Answer(plan.question, columns, release, notes=notes_on(plan), cost=plan.cost)
 
 
+def owed(planner: Planner, plan: Plan, key: str | None) -> list[Guarantee]:
+    """What the answer to a plan would charge at most, release by release: what was found before is not found again."""
+    return (
+        [*planner.unpaid(plan.automatic, key), plan.price.guarantee] if plan.automatic else unpaid(planner, plan, key)
+    )
+
+
 def unpaid(planner: Planner, plan: Plan, key: str | None) -> list[Guarantee]:
     """What is still to be paid for the answer to a plan. Nothing if it was answered before."""
     if plan.automatic:
