@@ -12,6 +12,7 @@ from discreet.error_codes.data import DATA
 from discreet.error_codes.datasets import COLUMNS, POLICY
 from discreet.error_codes.engines import ENGINES, SOURCES
 from discreet.error_codes.files import FILES
+from discreet.error_codes.gateway import GATEWAY
 from discreet.error_codes.guarantees import GUARANTEES
 from discreet.error_codes.learning import LEARNING
 from discreet.error_codes.ledger import LEDGER
@@ -30,6 +31,7 @@ SECTIONS: dict[str, dict[str, Explained]] = {
     "Policies": POLICY,
     "Columns": COLUMNS,
     "The ledger": LEDGER,
+    "The gateway": GATEWAY,
     "The command line": COMMANDS,
     "Files and services": FILES,
     "Data, queries and spaces": DATA,

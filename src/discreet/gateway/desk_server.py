@@ -1,0 +1,162 @@
+"""The process of the desk: uvicorn on sockets that are open already, TLS included. It writes no log and no address."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import math
+import signal
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import InvalidArgument
+from discreet.extras import need
+from discreet.gateway.desk import Desk, make_app, make_metrics_app
+from discreet.gateway.desk_rates import Rates
+from discreet.gateway.frames import Link
+from discreet.gateway.settings import Settings
+
+SILENT = 1000
+"""A level of logging that nothing reaches."""
+GRACE = 5
+"""Seconds beyond the longest answer that a desk takes to stop."""
+
+
+def serve_desk(
+    listening: Sequence[socket.socket],
+    vault: Path,
+    settings: Settings,
+    *,
+    metrics: Sequence[socket.socket] = (),
+    rates: Rates | None = None,
+    ready: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve analysts on these sockets, and metrics on those, until SIGTERM or SIGINT. Then requests that run are
+    finished, and no new ones are taken. `ready` is called when requests are answered.
+    """
+    for module in ("uvicorn", "httptools"):
+        need(module, "gateway", "discreet serve")
+    context = tls_context(settings)
+    for one in (*listening, *metrics):
+        _check_private(one, context)
+    factory: Any = None
+    try:
+        import uvloop
+
+        factory = uvloop.new_event_loop
+    except ImportError:  # it is faster, and nothing else
+        pass
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(_serve(listening, vault, settings, metrics, rates, context, ready))
+
+
+async def _serve(
+    listening: Sequence[socket.socket],
+    vault: Path,
+    settings: Settings,
+    metrics: Sequence[socket.socket],
+    rates: Rates | None,
+    context: ssl.SSLContext | None,
+    ready: Callable[[], None],
+) -> None:
+    loop, link = asyncio.get_running_loop(), Link(vault)
+    loop.set_exception_handler(lambda *_: None)  # what it would write might hold an address
+    grace = math.ceil(settings.answer_after) + GRACE
+    servers = [_server(make_app(link, rates=rates, oidc=settings.oidc), listening, context, grace)]
+    if metrics:
+        servers.append(_server(make_metrics_app(link), metrics, context, grace))
+
+    def stop() -> None:
+        for server in servers:
+            server.should_exit = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+
+    async def announce() -> None:
+        while not all(server.started for server in servers):
+            await asyncio.sleep(0.01)
+        ready()
+
+    try:
+        await asyncio.gather(announce(), *(server.serve() for server in servers))
+    finally:
+        await link.close()
+
+
+def _server(app: Desk, sockets: Sequence[socket.socket], context: ssl.SSLContext | None, grace: int) -> Any:
+    import uvicorn
+
+    from discreet.gateway.desk_connections import PATIENCE, Connections, bounded
+
+    class Server(uvicorn.Server):
+        """A server of uvicorn whose signals are those of the process, and whose sockets are given."""
+
+        def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
+            return nullcontext()
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            loop, self.servers = asyncio.get_running_loop(), []
+            for one in sockets or ():
+                found = await loop.create_server(
+                    lambda: protocol(config=config, server_state=self.server_state, app_state={}, _loop=loop),
+                    sock=one,
+                    ssl=context,
+                    backlog=config.backlog,
+                    ssl_handshake_timeout=PATIENCE if context else None,
+                )
+                self.servers.append(found)
+            self.started = True
+
+        async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().serve(given)
+
+    given, protocol = list(sockets), bounded(Connections())
+    config = uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        http=protocol,
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        log_level=SILENT,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=grace,
+    )
+    return Server(config)
+
+
+def tls_context(settings: Settings) -> ssl.SSLContext | None:
+    """TLS with the certificate of the settings. None without one."""
+    if settings.certificate is None or settings.key is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(settings.certificate, settings.key)
+    except (OSError, ValueError):  # ssl.SSLError is an OSError
+        raise InvalidArgument(
+            "The certificate and the key of [gateway] cannot be read, or do not belong together. Name two PEM files "
+            "that the desk's user can read.",
+            code="gateway-certificate",
+        ) from None
+    return context
+
+
+def _check_private(listening: socket.socket, context: ssl.SSLContext | None) -> None:
+    """Refuse a socket that other machines can reach without TLS, whatever the settings say."""
+    if context is None and listening.family in (socket.AF_INET, socket.AF_INET6):
+        host = str(listening.getsockname()[0])
+        if not ipaddress.ip_address(host.partition("%")[0]).is_loopback:
+            raise InvalidArgument(
+                f"{host} can be reached from other machines, so it needs TLS. Add certificate and key to [gateway], or "
+                "listen on 127.0.0.1.",
+                code="gateway-tls",
+            )
