@@ -82,8 +82,7 @@ def text_of(arguments: Mapping[str, Any]) -> str:
     sql = arguments.get("sql")
     if not isinstance(sql, str) or not sql.strip() or len(sql) > _LONGEST_TEXT:
         raise InvalidArgument(
-            f'sql must be a question of at most {_LONGEST_TEXT:,} characters: {{"sql": "SELECT COUNT(*) FROM visits"}}.',
+            f'sql must be a question of at most {_LONGEST_TEXT:,} characters, such as "SELECT COUNT(*) FROM visits".',
             code="gateway-question",
         )
     return sql
-

@@ -46,7 +46,9 @@ def typical_questions(schema: Schema) -> Iterator[str]:
         shown = ["COUNT(*) AS n"]
         shown += [f"AVG({one}) AS a{place}, SUM({one}) AS s{place}" for place, one in enumerate(numbers[:_FEW])]
         yield f"SELECT {', '.join(shown)} FROM {name}"
-        keys = [quote(c.name) for c in table.columns.values() if c.choices or c.type == "text" and c.name != table.person]
+        keys = [
+            quote(c.name) for c in table.columns.values() if c.choices or (c.type == "text" and c.name != table.person)
+        ]
         for key in keys[:_FEW]:
             yield f"SELECT {key}, {', '.join(shown)} FROM {name} GROUP BY {key}"
         for one in numbers[:1]:
@@ -89,11 +91,10 @@ def proposed(slowest: float) -> str:
     ('500ms', '5s', '200s')
     """
     wanted = max(LEAST, TIMES * slowest)
-    power = 10.0 ** -1
+    power = 10.0**-1
     while True:
         for digit in (1, 2, 5):
             if digit * power >= wanted * (1 - 1e-9):
                 seconds = digit * power
                 return f"{seconds:g}s" if seconds >= 1 else f"{1000 * seconds:g}ms"
         power *= 10
-

@@ -134,8 +134,8 @@ async def serve_frames(path: Path, handle: Handler, users: Collection[int], *, m
                 task = asyncio.ensure_future(_reply(frame, handle, writer))
                 running.add(task)
                 task.add_done_callback(running.discard)
-        except (BadFrame, ConnectionError):
-            pass  # a desk that sends anything else is not ours
+        except (BadFrame, ConnectionError, asyncio.CancelledError):
+            pass  # a desk that sends anything else is not ours; at the end, all connections are cancelled
         finally:
             writer.close()
 

@@ -95,9 +95,7 @@ def problems(policy: Policy, settings: Settings) -> list[str]:
     paths = [path for path in private_paths(policy, settings) if Path(path).exists()]
     found = [f"the desk can read {path}: chmod go-rwx {path}" for path in readable(paths, desk)]
     able = set(readable(paths, vault))
-    found += [
-        f"the vault cannot read {path}: chown {settings.users[0]} {path}" for path in paths if path not in able
-    ]
+    found += [f"the vault cannot read {path}: chown {settings.users[0]} {path}" for path in paths if path not in able]
     if vault.group == desk.group:
         found.append("vault and desk have the same group: give each its own")
     return found

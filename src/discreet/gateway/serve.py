@@ -112,7 +112,7 @@ def desk_opening(settings: Settings, vault: Path, listening: dict[str, int]) -> 
         "listening": listening,
         "certificate": settings.certificate,
         "key": settings.key,
-        "url": settings.url,
+        "answer_after": settings.answer_after,
         "oidc": None if oidc is None else vars(oidc),
     }
 

@@ -20,22 +20,30 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
-from discreet.errors import BudgetExhausted, DiscreetError, EngineFailed, InvalidArgument, NotAllowed, ServiceUnavailable
+from discreet.errors import (
+    BudgetExhausted,
+    DiscreetError,
+    EngineFailed,
+    InvalidArgument,
+    ServiceUnavailable,
+)
 from discreet.gateway import late, limits, offices, policies, questions
-from discreet.gateway.accounts import CHARGED
+from discreet.gateway.accounts import CHARGED, Login, begin_session
 from discreet.gateway.asking import OPTIONS, Asked, read_options, read_question, text_of
 from discreet.gateway.clock import Lanes, Slot
 from discreet.gateway.counters import Counters
 from discreet.gateway.frames import BadFrame, Frame, refusal, serve_frames
 from discreet.gateway.offices import Office, check_arguments, check_caller
+from discreet.gateway.oidc import Verifier
 from discreet.gateway.processes import Readers, error_in
 from discreet.gateway.settings import Settings, load_settings
 from discreet.gateway.snapshot import published
 from discreet.gateway.store import GatewayStore
-from discreet.gateway.tokens import ROLES, Caller, Callers
+from discreet.gateway.tokens import ROLES, Caller, Callers, digest_of, login_error
 from discreet.gateway.views import NotBought
 from discreet.ledger import Ledger
 from discreet.ledger.record import read_guarantee
+from discreet.ledger.store import URLS
 
 T = TypeVar("T")
 _REMEMBERED = 64 * 2**20
@@ -43,8 +51,9 @@ _REMEMBERED = 64 * 2**20
 _OPEN = ("login", "leaked")
 """The verbs that need no token."""
 _MOST_WAITING = 1000
-_MOST_OF_ONE = 50
+_MOST_OF_ONE = 200
 """How many questions may wait for a lane, of all accounts and of one."""
+_MOST_SESSIONS = 10_000
 
 
 class Remembered:
@@ -80,6 +89,8 @@ class Vault:
         self.office = Office(store=store, ledger=ledger, settings=settings, now=time.time)
         self.counters = Counters()
         self._callers = Callers(store)
+        self._verifier = None if settings.oidc is None else Verifier(settings.oidc)
+        self._sessions: dict[str, str] = {}
         cores = os.cpu_count() or 1
         lane = {"memory": settings.lane_memory, "threads": max(1, cores // settings.lanes)}
         self._lanes = Lanes(settings.lanes, {**opening, **lane})
@@ -128,6 +139,8 @@ class Vault:
     async def _handle(self, verb: Any, frame: Frame) -> Frame:
         if verb == "health":
             return json_frame({"ok": not self._ending})
+        if verb == "login" and "id_token" in frame.arguments:
+            return json_frame(await self._login(frame.arguments))
         if verb in _OPEN:
             return json_frame(await self._in_books(offices.VERBS[verb], self.office, None, frame.arguments))
         caller = await self._caller(frame.header.get("token"))
@@ -138,10 +151,42 @@ class Vault:
         raise InvalidArgument("There is no such request.", code="gateway-not-found")
 
     async def _caller(self, token: Any) -> Caller:
-        now = time.time()
-        if self.store.is_local:
-            return self._callers.caller(token, now)
-        return await self._in_books(self._callers.caller, token, now)
+        """Who calls. A token of the login provider begins a session here, once."""
+        if self._verifier is not None and isinstance(token, str) and token.count(".") == 2:
+            token = await self._session_of(token)
+        if self.settings.store.startswith(URLS):
+            return await self._in_books(self._callers.caller, token, time.time())
+        return self._callers.caller(token, time.time())
+
+    async def _session_of(self, token: str) -> str:
+        """The session of a token of the login provider, which is checked each time."""
+        assert self._verifier is not None
+        name, digest = await self._verifier.account(token), digest_of(token)
+        if name is None:
+            self._sessions.pop(digest, None)
+            raise login_error()
+        if digest not in self._sessions:
+            if len(self._sessions) >= _MOST_SESSIONS:
+                self._sessions.clear()
+            self._sessions[digest] = (await self._begin_session(name)).text
+        return self._sessions[digest]
+
+    async def _login(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """A session for whoever the login provider says has come from this login."""
+        check_arguments("login", arguments, ("id_token", "nonce"), ())
+        name = None
+        if self._verifier is not None and isinstance(arguments["nonce"], str):
+            name = await self._verifier.account(arguments["id_token"], nonce=arguments["nonce"])
+        if name is None:
+            raise login_error()
+        begun = await self._begin_session(name)
+        return {"token": begun.text, "account": begun.account, "expires": begun.expires}
+
+    async def _begin_session(self, name: str) -> Login:
+        try:
+            return await self._in_books(begin_session, self.store, name, "by the login provider", time.time())
+        except InvalidArgument:  # somebody whom the provider knows, but who has no account here
+            raise login_error() from None
 
     # --- questions ------------------------------------------------------------------------------------------
 

@@ -73,10 +73,7 @@ class Watched(Ledger):
     def charge(self, guarantee: Guarantee, **given: Any) -> Entry:
         """Say the key and the identity of the request, and charge it."""
         facts = {name: given.get(name) for name in ("key", "identity", "about")}
-        request = request_of(
-            guarantee.stated_for(self.protects), given["asked"], given.get("mechanism", ""), **facts
-        )
+        request = request_of(guarantee.stated_for(self.protects), given["asked"], given.get("mechanism", ""), **facts)
         if self.told is not None:
             self.told(request.retry_key, request.identity)
         return super().charge(guarantee, **given)
-
