@@ -38,7 +38,7 @@ class Timed(NamedTuple):
 
 
 def typical_questions(schema: Schema) -> Iterator[str]:
-    """Heavy questions about every private table: all numbers, by each declared key, medians, and joins on the person."""
+    """Heavy questions about all private tables: all numbers, by each key, medians, and joins on the person."""
     private = [table for table in schema.tables.values() if not table.public]
     for table in private:
         name = quote(table.name)
@@ -46,16 +46,15 @@ def typical_questions(schema: Schema) -> Iterator[str]:
         shown = ["COUNT(*) AS n"]
         shown += [f"AVG({one}) AS a{place}, SUM({one}) AS s{place}" for place, one in enumerate(numbers[:_FEW])]
         yield f"SELECT {', '.join(shown)} FROM {name}"
-        keys = [
-            quote(c.name) for c in table.columns.values() if c.choices or (c.type == "text" and c.name != table.person)
-        ]
-        for key in keys[:_FEW]:
+        keys = [c for c in table.columns.values() if c.name != table.person and (c.choices or c.type == "text")]
+        for key in (quote(c.name) for c in keys[:_FEW]):
             yield f"SELECT {key}, {', '.join(shown)} FROM {name} GROUP BY {key}"
-        for one in numbers[:1]:
-            yield f"SELECT MEDIAN({one}) AS m FROM {name}"
-    for one, other in combinations(private, 2):
-        if one.person is not None and one.person == other.person:
-            yield f"SELECT COUNT(*) AS n FROM {quote(one.name)} JOIN {quote(other.name)} USING ({quote(one.person)})"
+        if numbers:
+            yield f"SELECT MEDIAN({numbers[0]}) AS m FROM {name}"
+    for left, right in combinations(private, 2):
+        if left.person is not None and left.person == right.person:
+            joined = f"{quote(left.name)} JOIN {quote(right.name)} USING ({quote(left.person)})"
+            yield f"SELECT COUNT(*) AS n FROM {joined}"
 
 
 def time_questions(policy: Policy, settings: Settings, questions: list[str] | None = None) -> Iterator[Timed]:

@@ -1,4 +1,4 @@
-"""Counts for the owner's monitoring, in the format of Prometheus. None depends on an answer, or on how long one took."""
+"""Counts for the owner's monitoring, in the format of Prometheus. None depends on an answer, or on its time."""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ class Supervisor:
 def not_isolated(found: list[str]) -> InvalidArgument:
     """The error if an analyst who takes over the desk could read the data."""
     return InvalidArgument(
-        f"NOT ISOLATED: {'; '.join(found)}. Nothing was started. Correct it, or write --not-isolated to try things out.",
+        f"NOT ISOLATED: {'; '.join(found)}. Nothing was started. Correct it, or try things out with --not-isolated.",
         code="gateway-not-isolated",
     )
 

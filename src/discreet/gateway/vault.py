@@ -100,7 +100,7 @@ class Vault:
         self._running: dict[tuple[str, str, str], asyncio.Task[Frame]] = {}
         self._ending = False
         self.is_unsettled = False
-        """Whether a late question could not be settled. Then nothing more is charged until the vault is started again."""
+        """Whether a late question could not be settled. Then nothing is charged until the vault is started again."""
 
     async def start(self) -> None:
         """Start the processes that plan and answer."""
@@ -145,7 +145,8 @@ class Vault:
             return json_frame(await self._in_books(offices.VERBS[verb], self.office, None, frame.arguments))
         caller = await self._caller(frame.header.get("token"))
         if verb in _VERBS:
-            return await _VERBS[verb](self, caller, frame.arguments)
+            answered: Frame = await _VERBS[verb](self, caller, frame.arguments)
+            return answered
         if verb in offices.VERBS:
             return json_frame(await self._in_books(offices.VERBS[verb], self.office, caller, frame.arguments))
         raise InvalidArgument("There is no such request.", code="gateway-not-found")
@@ -383,8 +384,8 @@ def account_of(caller: Caller) -> str:
 def late_error() -> EngineFailed:
     """What leaves at the end of a slot if no answer did: the same, whatever the reason."""
     return EngineFailed(
-        "There is no answer: it was not ready in time, or could not be computed. What the question costs stays charged, "
-        "and to ask again is a new charge. Ask for less, or choose a longer answer_after before you ask.",
+        "There is no answer: it was not ready in time, or could not be computed. What the question costs stays "
+        "charged, and to ask again is a new charge. Ask for less, or choose a longer answer_after before you ask.",
         code="gateway-late",
     )
 

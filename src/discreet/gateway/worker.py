@@ -46,8 +46,8 @@ class Worker:
         if not lane:
             public = {name for name, table in schema.tables.items() if table.public}
             engine = without_private_rows(engine, public)
-        terms = {"protects": policy.unit, "limit": policy.limit, "rule": policy.rule}
-        self.ledger: Ledger = (Watched if lane else Replays).open(policy.ledger, **terms)
+        view = Watched if lane else Replays
+        self.ledger: Ledger = view.open(policy.ledger, protects=policy.unit, limit=policy.limit, rule=policy.rule)
         self.database = Database(
             schema,
             engine,
@@ -143,7 +143,12 @@ def _opened(policy: Policy, opening: Mapping[str, Any]) -> Engine:
 
 def warm_up() -> None:
     """Answer a question about nobody, so that the first answer takes no longer than others."""
-    table = {"visits": {"source": {"id": [1, 2], "cost": [1.0, 2.0]}, "columns": {"cost": {"between": [0, 10]}}}}
+    table = {
+        "visits": {
+            "source": {"id": [1, 2], "cost": [1.0, 2.0]},
+            "columns": {"id": {"type": "integer"}, "cost": {"between": [0, 10]}},
+        }
+    }
     policy = {"ledger": {"path": IN_MEMORY, "epsilon": 10}, "unit": {"person": "id"}, "tables": table}
     with contextlib.closing(connect(policy)) as database:
         for question in ("SELECT COUNT(*) AS n, AVG(cost) AS c FROM visits", "SELECT SUM(n) FROM visits"):
