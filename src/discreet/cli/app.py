@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from discreet._version import __version__
-from discreet.cli import audit, demo, explain, init, ledger, query, reproduce, sanitize, shuffle, study, tables
+from discreet.cli import audit, demo, explain, init, ledger, query, reproduce, sanitize, serve, shuffle, study, tables
 from discreet.cli.manual import manual
 from discreet.errors import (
     BudgetExhausted,
@@ -104,7 +104,7 @@ app = typer.Typer(
 app.callback(help=manual(discreet), epilog=EXIT_CODES)(discreet)
 for panel, commands in {
     "Start here": (demo.demo,),
-    "For the owner of the data": (init.init, ledger.ledger, sanitize.sanitize),
+    "For the owner of the data": (init.init, ledger.ledger, sanitize.sanitize, serve.serve),
     "For analysts": (tables.tables, explain.explain, query.query),
     "For proof": (audit.audit, reproduce.reproduce),
 }.items():

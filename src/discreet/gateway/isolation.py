@@ -42,16 +42,16 @@ class User(NamedTuple):
     @property
     def given(self) -> dict[str, object]:
         """How a process of this user is started. Only root can start one of another user."""
-        if os.geteuid() != 0:
-            return {}
-        return {"user": self.user, "group": self.group, "extra_groups": []}
+        return {} if self == this_user() else {"user": self.user, "group": self.group, "extra_groups": []}
+
+
+def this_user() -> User:
+    """The user of this process."""
+    return User(os.geteuid(), os.getegid())
 
 
 def users_of(settings: Settings) -> tuple[User, User]:
-    """The users of the vault and the desk. Without root, both are this user."""
-    if os.geteuid() != 0:
-        own = User(os.getuid(), os.getgid())
-        return own, own
+    """The users of the vault and the desk."""
     return _user(settings.users[0]), _user(settings.users[1])
 
 
@@ -62,8 +62,8 @@ def _user(name: str) -> User:
         if name.isdecimal():
             return User(int(name), int(name))
         raise InvalidArgument(
-            f"There is no user {name}. Create it with: useradd --system --no-create-home {name}. "
-            "Or name two other users: users of [gateway].",
+            f"there is no user {name}: create it with useradd --system --user-group --no-create-home {name}, or name "
+            "other users in [gateway]",
             code="gateway-users",
         ) from None
     return User(found.pw_uid, found.pw_gid)
@@ -89,7 +89,10 @@ def problems(policy: Policy, settings: Settings) -> list[str]:
     """Why the desk is not isolated from the data, in words. Empty if it is."""
     if os.geteuid() != 0:
         return ["vault and desk run as the same user: start as root, so that they get users of their own"]
-    vault, desk = users_of(settings)
+    try:
+        vault, desk = users_of(settings)
+    except InvalidArgument as error:
+        return [str(error)]
     if vault.user == desk.user or 0 in (vault.user, desk.user):
         return ["vault and desk must be two different users, neither of them root"]
     paths = [path for path in private_paths(policy, settings) if Path(path).exists()]

@@ -25,7 +25,7 @@ from typing import Any
 
 from discreet.datasets.policy import Policy
 from discreet.errors import InvalidArgument, ServiceUnavailable
-from discreet.gateway.isolation import User, problems, users_of
+from discreet.gateway.isolation import User, problems, this_user, users_of
 from discreet.gateway.settings import Address, Settings, load_settings
 
 PATIENCE = 120.0
@@ -40,9 +40,15 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_EN
 class Pair:
     """A vault and its desk."""
 
-    def __init__(self, policy: Path, settings: Settings, sockets: dict[str, socket.socket], folder: Path) -> None:
-        self.policy, self.settings, self.sockets = policy, settings, sockets
-        self._users = users_of(settings)
+    def __init__(
+        self,
+        policy: Path,
+        settings: Settings,
+        sockets: dict[str, socket.socket],
+        folder: Path,
+        users: tuple[User, User],
+    ) -> None:
+        self.policy, self.settings, self.sockets, self._users = policy, settings, sockets, users
         self.folder = Path(tempfile.mkdtemp(prefix="pair-", dir=folder))
         self._own(self.folder, self._users[0], self._users[1])
         self.vault = self._start_vault()
@@ -51,7 +57,7 @@ class Pair:
     @staticmethod
     def _own(folder: Path, vault: User, desk: User) -> None:
         """A folder in which the vault makes its socket, and which the desk can enter."""
-        if os.geteuid() == 0:
+        if vault != desk:
             os.chown(folder, vault.user, desk.group)
         folder.chmod(0o2710)  # what is made inside belongs to the desk's group
 
@@ -166,6 +172,7 @@ class Supervisor:
         self.problems = problems(self.policy, self.settings)
         if self.problems and os.geteuid() == 0 and isolated:
             raise not_isolated(self.problems)
+        self._users = (this_user(), this_user()) if self.problems else users_of(self.settings)
         self._log = _log(self.settings)
         self._signals: list[int] = []
 
@@ -175,7 +182,7 @@ class Supervisor:
         folder = Path(tempfile.mkdtemp(prefix="discreet-"))
         folder.chmod(0o711)
         sockets = listen(self.settings)
-        self._pair = Pair(self.policy_file, self.settings, sockets, folder)
+        self._pair = Pair(self.policy_file, self.settings, sockets, folder, self._users)
         self._log.info("started")
         try:
             yield self._pair
@@ -219,7 +226,7 @@ class Supervisor:
         old = self._pair
         try:
             self.policy, self.settings = load_settings(self.policy_file)
-            self._pair = Pair(self.policy_file, self.settings, old.sockets, old.folder.parent)
+            self._pair = Pair(self.policy_file, self.settings, old.sockets, old.folder.parent, self._users)
         except (InvalidArgument, ServiceUnavailable) as error:
             self._log.error("the running pair was kept: %s", error)
             print(f"error [{error.code}]: {error} The running pair was kept.", file=sys.stderr)

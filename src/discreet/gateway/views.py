@@ -60,10 +60,6 @@ class Replays(Ledger):
         if entry.analyst not in self.others:
             super()._check_own(entry)
 
-    def after(self, *guarantees: Guarantee) -> Guarantee | None:
-        """What would remain. That something does not fit is said when it is bought, and not here."""
-        return self.remaining
-
 
 class Watched(Ledger):
     """A ledger that says which requests it is about to charge, before it does."""
