@@ -48,8 +48,11 @@ def append(execute: Execute, now: float, who: str, what: str, details: Mapping[s
     line = Line(number, microseconds(now), who, what, said, "")
     line = line._replace(chain=line.chained_to(before))
     execute(f"INSERT INTO audit ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", *line)
-    execute("UPDATE meta SET value = ? WHERE name = 'audit_number'", str(number))
-    execute("UPDATE meta SET value = ? WHERE name = 'audit_chain'", line.chain)
+    execute(
+        "UPDATE meta SET value = CASE name WHEN 'audit_number' THEN ? ELSE ? END "
+        "WHERE name IN ('audit_number', 'audit_chain')",
+        *(str(number), line.chain),
+    )
     return line
 
 

@@ -18,20 +18,21 @@ from discreet.ledger.store import Execute
 def record_late(store: GatewayStore, account: str, digest: str, now: float) -> int:
     """Count a late answer, and say how many there are in this period. `digest` is that of the request."""
     with store.write() as execute:
-        period = number_in_meta(execute, "period")
+        period, count = number_in_meta(execute, "period"), number_in_meta(execute, "late") + 1
         number = execute("SELECT COALESCE(MAX(number), 0) + 1 FROM late")[0][0]
         execute(
             "INSERT INTO late (number, account, digest, at, period) VALUES (?, ?, ?, ?, ?)",
             *(number, account, digest, audit.microseconds(now), period),
         )
+        set_number(execute, "late", count)
         audit.append(execute, now, account, "late", {"request": digest})
-        return count_in(execute)
+    return count
 
 
 def late_count(store: GatewayStore) -> int:
     """How many answers were late since the owner last resumed all."""
     with store.read() as execute:
-        return count_in(execute)
+        return number_in_meta(execute, "late")
 
 
 def charged_count(store: GatewayStore) -> int:
@@ -40,20 +41,14 @@ def charged_count(store: GatewayStore) -> int:
         return number_in_meta(execute, "asked")
 
 
-def count_in(execute: Execute) -> int:
-    """The late answers of this period, inside a transaction."""
-    period = number_in_meta(execute, "period")
-    return int(execute("SELECT COUNT(*) FROM late WHERE period = ?", period)[0][0])
-
-
 def clear(execute: Execute, late_allowed: int) -> dict[str, Any]:
     """Begin a new period, inside a transaction. Returns the counts of the last one, for the audit."""
     asked = number_in_meta(execute, "asked")
-    told = bits(late_allowed, asked)
-    ended = {"late": count_in(execute), "questions": asked, "bits": told}
-    set_number(execute, "past_tenths", number_in_meta(execute, "past_tenths") + round(10 * told))
+    ended = {"late": number_in_meta(execute, "late"), "questions": asked, "bits": bits(late_allowed, asked)}
+    set_number(execute, "past_tenths", number_in_meta(execute, "past_tenths") + round(10 * ended["bits"]))
     set_number(execute, "period", number_in_meta(execute, "period") + 1)
     set_number(execute, "asked", 0)
+    set_number(execute, "late", 0)
     return ended
 
 

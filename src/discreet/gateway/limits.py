@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from discreet.errors import BudgetExhausted, DiscreetError, NotAllowed, ServiceUnavailable
+from discreet.errors import BudgetExhausted, NotAllowed, ServiceUnavailable
 from discreet.exact.rational import LEDGER_UNIT, check_epsilon, round_down, round_up
-from discreet.gateway import approvals, audit, late
+from discreet.gateway import approvals, audit
 from discreet.gateway.audit import microseconds
 from discreet.gateway.settings import Settings
-from discreet.gateway.store import GatewayStore, number_in_meta, set_number
+from discreet.gateway.store import GatewayStore, number_in_meta, numbers_in_meta, set_number
 from discreet.gateway.tokens import Caller, login_error, suspended_error
 from discreet.guarantees.guarantee import Pure
 from discreet.ledger import Ledger
@@ -48,28 +48,33 @@ def reserve(
     digest: str = "",
     sql: str = "",
 ) -> Reservation:
-    """Count a question against every limit, or refuse it and count nothing.
+    """Count a question against every limit and write it into the audit, or refuse it and count nothing.
 
     A question above `approve_above` uses up the approval of the request with this `digest`. If there is none, a request
     is filed. A caller who was suspended or revoked since they were authenticated is refused.
     """
     epsilon = check_epsilon(epsilon)
-    refused: DiscreetError | None = None
+    made: Reservation | None = None
     with store.write() as execute:
-        _check_running(execute, settings)
-        _check_valid(execute, caller, now)
-        counted = _Counted(execute, settings, caller, now)
-        counted.check(epsilon)
-        request = None
-        if settings.approve_above is not None and epsilon > settings.approve_above:
+        state = _State(execute, settings, caller, now)
+        state.check_running()
+        state.check_caller()
+        state.check_limits(epsilon)
+        above, request = settings.approve_above, None
+        needed = above is not None and epsilon > above
+        if needed:
             request = approvals.consume(execute, caller, digest, epsilon)
-            if request is None:
-                number = approvals.file_request(execute, caller, digest, sql, epsilon, now)
-                refused = _needs_approval(number, settings.approve_above)
-        if refused is None:
-            made = counted.add(epsilon, request)
-    if refused is not None:  # after the request is stored
-        raise refused
+        if needed and request is None:
+            number = approvals.file_request(execute, caller, digest, sql, epsilon, now)
+        else:
+            made = state.add(epsilon, request)
+            audit.append(execute, now, caller.account, "asked", {"sql": sql, "epsilon": shown(epsilon)})
+    if made is None:  # raised after the request is stored
+        raise NotAllowed(
+            f"A question above ε = {shown(above or epsilon)} needs the approval of a second person. It is request "
+            f"{number}: ask the same question again when it is approved. Nothing was charged.",
+            code="gateway-approval",
+        )
     return made
 
 
@@ -84,40 +89,18 @@ def undo(store: GatewayStore, reservation: Reservation) -> None:
         token, units, day, start, request = found[0]
         execute("DELETE FROM reservations WHERE number = ?", reservation.number)
         set_number(execute, "asked", max(0, number_in_meta(execute, "asked") - 1))
-        _add_to_day(execute, reservation.account, day, -int(units))
+        _set_day(execute, reservation.account, day, _day_spent(execute, reservation.account, day) - int(units))
         if token is not None:
-            spent, now_start, session = _token_counts(execute, token)
-            session -= int(units) if now_start == start else 0
+            spent, now_start, session = execute(
+                "SELECT spent, session_start, session_spent FROM tokens WHERE id = ?", token
+            )[0]
+            rest = int(session) - (int(units) if now_start == start else 0)
             execute(
                 "UPDATE tokens SET spent = ?, session_spent = ? WHERE id = ?",
-                *(str(spent - int(units)), str(session), token),
+                *(str(int(spent) - int(units)), str(rest), token),
             )
         if request is not None:
             approvals.give_back(execute, request)
-
-
-def _check_running(execute: Execute, settings: Settings) -> None:
-    if number_in_meta(execute, "stopped") or late.count_in(execute) > settings.late_allowed:
-        raise ServiceUnavailable(
-            "The gateway charges nothing until the owner of the data has looked. Stored answers and plans are there. "
-            "The owner starts it again: discreet account … resume.",
-            code="gateway-stopped",
-        )
-
-
-def _check_valid(execute: Execute, caller: Caller, now: float) -> None:
-    """Refuse a caller who was suspended or revoked meanwhile. The command line has no account."""
-    if caller.token is None:
-        return
-    found = execute(
-        "SELECT tokens.revoked, tokens.expires, accounts.suspended FROM tokens "
-        "JOIN accounts ON accounts.name = tokens.account WHERE tokens.id = ? AND accounts.name = ?",
-        *(caller.token, caller.account),
-    )
-    if not found or found[0][0] or microseconds(now) >= found[0][1]:
-        raise login_error()
-    if found[0][2]:
-        raise suspended_error()
 
 
 class _Window(NamedTuple):
@@ -145,19 +128,51 @@ class _Window(NamedTuple):
         )
 
 
-class _Counted:
-    """What a caller has spent in every window, inside a transaction."""
+class _State:
+    """What counts for one caller at one time, read inside a transaction."""
 
     def __init__(self, execute: Execute, settings: Settings, caller: Caller, now: float) -> None:
         self.execute, self.settings, self.caller = execute, settings, caller
         self.at, self.day = microseconds(now), int(now // _DAY)
+        self.numbers = numbers_in_meta(execute)
         self.day_spent = _day_spent(execute, caller.account, self.day)
-        self.token_spent, self.start, self.session_spent = 0, 0, 0
+        self.row: tuple[Any, ...] | None = None
+        self.token_spent, self.session_start, self.session_spent = 0, 0, 0
         if caller.token is not None:
-            self.token_spent, self.start, self.session_spent = _token_counts(execute, caller.token)
-            last = execute("SELECT session_last FROM tokens WHERE id = ?", caller.token)[0][0]
-            if not self.start or self.at - last > microseconds(PAUSE):
-                self.start, self.session_spent = self.at, 0
+            self._read_token(caller.token)
+
+    def _read_token(self, token: str) -> None:
+        found = self.execute(
+            "SELECT tokens.revoked, tokens.expires, accounts.suspended, tokens.spent, tokens.session_start, "
+            "tokens.session_last, tokens.session_spent FROM tokens JOIN accounts ON accounts.name = tokens.account "
+            "WHERE tokens.id = ? AND accounts.name = ?",
+            *(token, self.caller.account),
+        )
+        if not found:
+            return
+        self.row = found[0]
+        *_, spent, start, last, session = self.row
+        self.token_spent, self.session_start, self.session_spent = int(spent), start, int(session)
+        if not start or self.at - last > microseconds(PAUSE):
+            self.session_start, self.session_spent = self.at, 0
+
+    def check_running(self) -> None:
+        """Refuse all while the owner must look."""
+        if self.numbers["stopped"] or self.numbers["late"] > self.settings.late_allowed:
+            raise ServiceUnavailable(
+                "The gateway charges nothing until the owner of the data has looked. Stored answers and plans are "
+                "there. The owner starts it again: discreet account … resume.",
+                code="gateway-stopped",
+            )
+
+    def check_caller(self) -> None:
+        """Refuse a caller who was suspended or revoked meanwhile. The command line has no token."""
+        if self.caller.token is None:
+            return
+        if self.row is None or self.row[0] or self.at >= self.row[1]:
+            raise login_error()
+        if self.row[2]:
+            raise suspended_error()
 
     def windows(self) -> list[_Window]:
         """Every limit that is set."""
@@ -175,7 +190,7 @@ class _Counted:
             ]
         return [one for one in found if one.limit is not None]
 
-    def check(self, epsilon: Fraction) -> None:
+    def check_limits(self, epsilon: Fraction) -> None:
         """Refuse an ε that exceeds one of the limits."""
         for window in self.windows():
             if round_up(epsilon) > window.left:
@@ -184,19 +199,20 @@ class _Counted:
     def add(self, epsilon: Fraction, request: int | None) -> Reservation:
         """Count it everywhere."""
         units, execute, caller = round_up(epsilon), self.execute, self.caller
-        number = number_in_meta(execute, "reservations") + 1
+        number = self.numbers["reservations"] + 1
         set_number(execute, "reservations", number)
-        set_number(execute, "asked", number_in_meta(execute, "asked") + 1)
+        set_number(execute, "asked", self.numbers["asked"] + 1)
         execute(
             "INSERT INTO reservations (number, account, token, units, day, session_start, request) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            *(number, caller.account, caller.token, str(units), self.day, self.start, request),
+            *(number, caller.account, caller.token, str(units), self.day, self.session_start, request),
         )
-        _add_to_day(execute, caller.account, self.day, units)
+        _set_day(execute, caller.account, self.day, self.day_spent + units)
         if caller.token is not None:
             execute(
                 "UPDATE tokens SET spent = ?, session_start = ?, session_last = ?, session_spent = ? WHERE id = ?",
-                *(str(self.token_spent + units), self.start, self.at, str(self.session_spent + units), caller.token),
+                *(str(self.token_spent + units), self.session_start, self.at, str(self.session_spent + units)),
+                caller.token,
             )
         return Reservation(number, caller.account, epsilon)
 
@@ -204,7 +220,7 @@ class _Counted:
 def standing(store: GatewayStore, settings: Settings, caller: Caller, now: float) -> dict[str, dict[str, Fraction]]:
     """The limits of a caller that are set, each with its ε and what is left of it: question, token, session, day."""
     with store.read() as execute:
-        found = _Counted(execute, settings, caller, now).windows()
+        found = _State(execute, settings, caller, now).windows()
     return {
         one.code.split("-")[1]: {"limit": one.limit, "left": Fraction(one.left, LEDGER_UNIT)}
         for one in found
@@ -212,29 +228,16 @@ def standing(store: GatewayStore, settings: Settings, caller: Caller, now: float
     }
 
 
-def _token_counts(execute: Execute, token: str) -> tuple[int, int, int]:
-    spent, start, session = execute("SELECT spent, session_start, session_spent FROM tokens WHERE id = ?", token)[0]
-    return int(spent), start, int(session)
-
-
 def _day_spent(execute: Execute, account: str, day: int) -> int:
     found = execute("SELECT spent FROM days WHERE account = ? AND day = ?", account, day)
     return int(found[0][0]) if found else 0
 
 
-def _add_to_day(execute: Execute, account: str, day: int, units: int) -> None:
+def _set_day(execute: Execute, account: str, day: int, units: int) -> None:
     execute(
-        "INSERT INTO days (account, day, spent) VALUES (?, ?, '0') ON CONFLICT (account, day) DO NOTHING", account, day
-    )
-    total = _day_spent(execute, account, day) + units
-    execute("UPDATE days SET spent = ? WHERE account = ? AND day = ?", str(total), account, day)
-
-
-def _needs_approval(number: int, above: Fraction) -> NotAllowed:
-    return NotAllowed(
-        f"A question above ε = {shown(above)} needs the approval of a second person. It is request {number}: ask the "
-        "same question again when it is approved. Nothing was charged.",
-        code="gateway-approval",
+        "INSERT INTO days (account, day, spent) VALUES (?, ?, ?) "
+        "ON CONFLICT (account, day) DO UPDATE SET spent = excluded.spent",
+        *(account, day, str(units)),
     )
 
 

@@ -19,7 +19,7 @@ from discreet.gateway.accounts import find_account
 from discreet.gateway.approvals import ApprovalRequest
 from discreet.gateway.policies import Proposal
 from discreet.gateway.settings import Settings, seconds_in
-from discreet.gateway.store import GatewayStore, number_in_meta
+from discreet.gateway.store import GatewayStore, numbers_in_meta
 from discreet.gateway.tokens import ROLES, Caller, TokenRow, login_error
 from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Ledger
@@ -502,7 +502,8 @@ def _page(arguments: Mapping[str, Any], count: int) -> tuple[int, int]:
 
 
 def _is_stopped(office: Office, execute: Any) -> bool:
-    return bool(number_in_meta(execute, "stopped")) or late.count_in(execute) > office.settings.late_allowed
+    numbers = numbers_in_meta(execute)
+    return bool(numbers["stopped"]) or numbers["late"] > office.settings.late_allowed
 
 
 def _guarantee(found: Guarantee | None) -> dict[str, float] | None:

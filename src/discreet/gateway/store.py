@@ -107,6 +107,11 @@ def number_in_meta(execute: Execute, name: str) -> int:
     return int(execute("SELECT value FROM meta WHERE name = ?", name)[0][0])
 
 
+def numbers_in_meta(execute: Execute) -> dict[str, int]:
+    """All numbers of the gateway's own."""
+    return {name: int(value) for name, value in execute("SELECT name, value FROM meta WHERE name <> 'audit_chain'")}
+
+
 def set_number(execute: Execute, name: str, value: int) -> None:
     """Change a number of the gateway's own."""
     execute("UPDATE meta SET value = ? WHERE name = ?", str(value), name)

@@ -104,7 +104,7 @@ _FIRST = (
         details TEXT NOT NULL,
         chain TEXT NOT NULL)""",
     """INSERT INTO meta (name, value) VALUES
-        ('stopped', '0'), ('period', '1'), ('asked', '0'), ('past_tenths', '0'),
+        ('stopped', '0'), ('period', '1'), ('late', '0'), ('asked', '0'), ('past_tenths', '0'),
         ('reservations', '0'), ('audit_number', '0'), ('audit_chain', '')""",
 )
 

@@ -97,7 +97,7 @@ class Vault:
         self._readers = Readers(min(4, max(1, cores // 2)), {**opening, "threads": 1})
         self._books = ThreadPoolExecutor(1, thread_name_prefix="books")
         self._remembered = Remembered()
-        self._running: dict[tuple[str, str, str], asyncio.Task[Frame]] = {}
+        self._running: dict[tuple[Any, ...], asyncio.Task[Frame]] = {}
         self._ending = False
         self.is_unsettled = False
         """Whether a late question could not be settled. Then nothing is charged until the vault is started again."""
@@ -197,10 +197,20 @@ class Vault:
         return await self._answer(caller, read_question(arguments, self.settings))
 
     async def _answer(self, caller: Caller, asked: Asked) -> Frame:
+        """The answer to a question. Those who ask the same at the same time share one."""
         name = (self._shelf(caller), asked.digest, asked.form)
         found = self._remembered.get(name)
         if found is not None:
             return found
+        same = (caller.account, "ask" in caller.scopes, asked.length, *name[1:])
+        if same not in self._running:
+            self._check_room(caller)
+            task = asyncio.get_running_loop().create_task(self._find_or_buy(caller, asked, name))
+            self._running[same] = task
+            task.add_done_callback(lambda _: self._running.pop(same, None))
+        return await asyncio.shield(self._running[same])
+
+    async def _find_or_buy(self, caller: Caller, asked: Asked, name: tuple[str, str, str]) -> Frame:
         given = await self._given(caller, asked)
         reply = await self._readers.ask("ask", given)
         if not reply.header.get("ok"):
@@ -210,13 +220,7 @@ class Vault:
             return reply
         if "ask" not in caller.scopes:
             raise NotBought("This was not bought before, and this account or token shows only what was.")
-        same = (caller.account, asked.digest, asked.form)
-        if same not in self._running:
-            self._check_room(caller)
-            task = asyncio.get_running_loop().create_task(self._buy(caller, asked, given, reply.header))
-            self._running[same] = task
-            task.add_done_callback(lambda _: self._running.pop(same, None))
-        return await asyncio.shield(self._running[same])
+        return await self._buy(caller, asked, given, reply.header)
 
     def _shelf(self, caller: Caller) -> str:
         """Whose answers a caller sees: with `share`, everybody's are on one shelf."""
@@ -235,7 +239,7 @@ class Vault:
         }
 
     def _check_room(self, caller: Caller) -> None:
-        own = sum(account == caller.account for account, _, _ in self._running)
+        own = sum(account == caller.account for account, *_ in self._running)
         if self._ending or self.is_unsettled:
             raise ServiceUnavailable(
                 "The gateway is stopping. Nothing was charged. Ask again with the same Idempotency-Key.",
