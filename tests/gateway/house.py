@@ -69,9 +69,7 @@ def rows(people: int = 100, more: int = 0) -> pa.Table:
 class House:
     """The files of a gateway, and its vault while it runs."""
 
-    def __init__(
-        self, folder: Path, gateway: str = 'answer_after = "300ms"', *, more: int = 0, epsilon: float = 8
-    ) -> None:
+    def __init__(self, folder: Path, gateway: str = "answer_after = 0", *, more: int = 0, epsilon: float = 8) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         pq.write_table(rows(more=more), folder / "visits.parquet")
@@ -120,6 +118,8 @@ class House:
 
     def start(self, *before: str) -> House:
         """Start the vault. `before` is a program that runs it, to stop it somewhere."""
+        if self._process is not None:
+            self.stop()
         command = [sys.executable, *(before or ("-m", "discreet.gateway.vault"))]
         command += [str(self.policy), str(self.socket), str(os.getuid())]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -135,7 +135,10 @@ class House:
         assert self._process is not None
         if self._process.poll() is None:
             self._process.send_signal(number)
-        return self._process.wait(timeout=60)
+        code = self._process.wait(timeout=60)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        return code
 
     @property
     def process(self) -> subprocess.Popen[str]:

@@ -29,6 +29,12 @@ def record_late(store: GatewayStore, account: str, digest: str, now: float) -> i
     return count
 
 
+def was_late(store: GatewayStore, account: str, digest: str) -> bool:
+    """Whether the answer to this very request was late before."""
+    with store.read() as execute:
+        return bool(execute("SELECT 1 FROM late WHERE account = ? AND digest = ?", account, digest))
+
+
 def late_count(store: GatewayStore) -> int:
     """How many answers were late since the owner last resumed all."""
     with store.read() as execute:

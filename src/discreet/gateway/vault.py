@@ -211,6 +211,8 @@ class Vault:
         return await asyncio.shield(self._running[same])
 
     async def _find_or_buy(self, caller: Caller, asked: Asked, name: tuple[str, str, str]) -> Frame:
+        if asked.key is not None and await self._in_books(late.was_late, self.store, caller.account, asked.digest):
+            raise late_error()  # one key is charged once, whatever came of it
         given = await self._given(caller, asked)
         reply = await self._readers.ask("ask", given)
         if not reply.header.get("ok"):
@@ -373,11 +375,12 @@ class Purchase:
         show in what remains.
         """
         discarded = self._ledger.discard(slot.charging, after=self._before)
-        for text in self._owed[len(discarded) :]:
+        rest = [read_guarantee(text) for text in self._owed[len(discarded) :]]
+        asked = f"{self._asked.sql} (not answered in time)"
+        for number, cost in enumerate(rest, 1):
+            key = self._asked.key if number == len(rest) else None  # it is used up
             with contextlib.suppress(BudgetExhausted):
-                self._ledger.charge(
-                    read_guarantee(text), asked=f"{self._asked.sql} (not answered in time)", mechanism="discarded"
-                )
+                self._ledger.charge(cost, asked=asked, mechanism="discarded", key=key)
 
 
 def account_of(caller: Caller) -> str:
