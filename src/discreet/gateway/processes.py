@@ -16,6 +16,7 @@ from typing import Any, Literal
 from discreet.errors import DiscreetError, QueryError, ServiceUnavailable
 from discreet.gateway.frames import BadFrame, Frame, packed, read_frame
 
+PROGRAM = ("-m", "discreet.gateway.worker")
 PATIENCE = 60.0
 """How many seconds a process may take to open the data."""
 PLANNING = 30.0
@@ -41,7 +42,7 @@ class Process:
         ours, theirs = socket.socketpair()
         with theirs:
             self._child = subprocess.Popen(
-                [sys.executable, "-m", "discreet.gateway.worker", str(theirs.fileno()), self.kind],
+                [sys.executable, *PROGRAM, str(theirs.fileno()), self.kind],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
