@@ -23,7 +23,7 @@ from .source import ROOT, SOURCES, nodes_of
 
 PUBLIC = {
     *("Unit", "person", "row"),
-    *("connect", "table"),
+    *("connect", "remote", "table"),
     *("Count", "Integers", "Interval", "Sensitivity", "Sum"),
     *("Composed", "Each", "Exponential", "Gaussian", "GaussianProcess", "Laplace", "NoisyArgmax"),
     *("RandomizedResponse", "Shuffled", "Subsampled"),
