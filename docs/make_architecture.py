@@ -19,6 +19,7 @@ FLOORS = [
     "command line",
     "demonstrations",
     "published results, reproduced",
+    "a service for analysts who are not trusted",
     "entry points for data owners",
     "larger kinds of answers",
     "kinds of answers",

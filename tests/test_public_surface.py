@@ -23,7 +23,7 @@ from .source import ROOT, SOURCES, nodes_of
 
 PUBLIC = {
     *("Unit", "person", "row"),
-    *("connect", "table"),
+    *("connect", "remote", "table"),
     *("Count", "Integers", "Interval", "Sensitivity", "Sum"),
     *("Composed", "Each", "Exponential", "Gaussian", "GaussianProcess", "Laplace", "NoisyArgmax"),
     *("RandomizedResponse", "Shuffled", "Subsampled"),
@@ -43,10 +43,25 @@ PUBLIC = {
     "__version__",
 }
 MODULES = {
-    *("adaptive", "audit", "datasets", "errors", "functions", "guarantees", "learn", "ledger", "local", "mechanisms"),
+    *(
+        "adaptive",
+        "audit",
+        "datasets",
+        "errors",
+        "functions",
+        "gateway",
+        "guarantees",
+        "learn",
+        "ledger",
+        "local",
+        "mechanisms",
+    ),
     *("queries", "shuffle", "sql", "synthetic", "tables", "testing"),
 }
-LAZY = [discreet, *(getattr(discreet, name) for name in ("datasets", "functions", "mechanisms", "sql", "tables"))]
+LAZY = [
+    discreet,
+    *(getattr(discreet, name) for name in ("datasets", "functions", "gateway", "mechanisms", "sql", "tables")),
+]
 """The packages whose names are imported when they are first used."""
 
 # Imported on first use: `import discreet` stays fast, and works where they are not installed.

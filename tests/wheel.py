@@ -42,6 +42,11 @@ assert model.fit(np.eye(4), [0, 1, 0, 1]).coef_.shape == (1, 4)
 import discreet as dp, fastapi, httpx, uvicorn
 from discreet.shuffle.channel import analyzer_service, client, shuffler_service
 """,
+    "gateway": """
+import discreet as dp
+from discreet.gateway import desk_connections, desk_server, oidc
+assert "token" not in repr(dp.remote("http://127.0.0.1:1", token="token"))
+""",
     "plot": """
 import discreet.demo.run, matplotlib
 """,

@@ -26,6 +26,7 @@ _MODULES = (
     "datasets",
     "errors",
     "functions",
+    "gateway",
     "guarantees",
     "learn",
     "ledger",
@@ -40,6 +41,7 @@ _MODULES = (
 )
 _LATER = {
     "connect": "datasets.connect",
+    "remote": "gateway.remote",
     "load_ipython_extension": "notebook",
     "unload_ipython_extension": "notebook",
     "table": "tables.table",
@@ -78,6 +80,7 @@ if TYPE_CHECKING:  # what follows is imported when it is first used: a program u
         datasets,
         errors,
         functions,
+        gateway,
         guarantees,
         learn,
         ledger,
@@ -91,6 +94,7 @@ if TYPE_CHECKING:  # what follows is imported when it is first used: a program u
         testing,
     )
     from discreet.datasets.connect import connect
+    from discreet.gateway.remote import remote
     from discreet.mechanisms.combine import Composed, Each, Subsampled
     from discreet.mechanisms.noise.gaussian import Gaussian
     from discreet.mechanisms.noise.gaussian_process import GaussianProcess
@@ -114,6 +118,7 @@ __all__ = [
     "row",
     # the data
     "connect",
+    "remote",
     "table",
     # what is asked: more in `queries`
     "Count",
@@ -160,6 +165,7 @@ __all__ = [
     "datasets",
     "errors",
     "functions",
+    "gateway",
     "guarantees",
     "learn",
     "ledger",

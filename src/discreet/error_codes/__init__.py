@@ -13,6 +13,7 @@ from discreet.error_codes.datasets import COLUMNS, POLICY
 from discreet.error_codes.engines import ENGINES, SOURCES
 from discreet.error_codes.files import FILES
 from discreet.error_codes.gateway import GATEWAY
+from discreet.error_codes.gateway_http import GATEWAY_HTTP
 from discreet.error_codes.guarantees import GUARANTEES
 from discreet.error_codes.learning import LEARNING
 from discreet.error_codes.ledger import LEDGER
@@ -32,6 +33,7 @@ SECTIONS: dict[str, dict[str, Explained]] = {
     "Columns": COLUMNS,
     "The ledger": LEDGER,
     "The gateway": GATEWAY,
+    "The gateway over HTTP": GATEWAY_HTTP,
     "The command line": COMMANDS,
     "Files and services": FILES,
     "Data, queries and spaces": DATA,

@@ -7,7 +7,6 @@ it is allowed is decided by the vault.
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,7 +16,7 @@ from discreet.errors import DiscreetError, InvalidArgument
 from discreet.gateway.desk_rates import Gate, Rates
 from discreet.gateway.desk_replies import FAILED, SAFE, TLS_ONLY, Refused, Reply, refusal_of, reply_of, too_fast
 from discreet.gateway.formats import TYPES
-from discreet.gateway.frames import BadFrame, Frame, parsed
+from discreet.gateway.frames import BadFrame, Frame, json_bytes, parsed
 from discreet.gateway.openapi import description
 from discreet.gateway.routes import METRICS, ROUTES, Paths, Route
 from discreet.gateway.settings import OidcSettings
@@ -79,7 +78,7 @@ class Request:
             message = await self._receive()
             if message["type"] == "http.disconnect":
                 raise ConnectionError
-            body += message.get("body", b"")
+            body += bytes(message.get("body", b""))
             if len(body) > LONGEST_BODY:
                 raise _too_large()
             if not message.get("more_body", False):
@@ -174,7 +173,7 @@ class Desk:
     async def _ask(self, verb: str, request: Request, arguments: dict[str, Any], *, needs_token: bool = True) -> Reply:
         token = request.token if needs_token else None
         try:
-            text = json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
+            text = json_bytes(arguments)
         except ValueError:  # 1e999, or half of a character
             raise _not_json() from None
         frame = await self._vault.call(verb, token, text, address=request.address)
@@ -204,10 +203,7 @@ def _check_method(method: str, known: Any) -> None:
 
 async def _arguments(route: Route, request: Request) -> dict[str, Any]:
     """The arguments of a verb: from the body of a POST, from the query string otherwise, and from headers."""
-    if route.method == "POST":
-        arguments = _object(await request.body(), request.headers)
-    else:
-        arguments = _query(request.query)
+    arguments = _object(await request.body(), request.headers) if route.method == "POST" else _query(request.query)
     if route.formats:
         form = _form(request.headers.get(b"accept"))
         if form is not None:

@@ -21,11 +21,13 @@ PATIENCE = 10.0
 
 
 class Connections:
-    """How many connections there are, of everybody and of each address."""
+    """How many connections there are, of everybody and of each address, and how many seconds each may take to send the
+    head of a request.
+    """
 
-    def __init__(self, most: int = MOST, most_each: int = MOST_EACH) -> None:
+    def __init__(self, most: int = MOST, most_each: int = MOST_EACH, patience: float = PATIENCE) -> None:
         self._most, self._most_each, self._each = most, most_each, dict[str, int]()
-        self.count = 0
+        self.count, self.patience = 0, patience
 
     def add(self, network: str) -> bool:
         """Count a connection. False if there are too many."""
@@ -43,7 +45,7 @@ class Connections:
             del self._each[network]
 
 
-def bounded(connections: Connections, *, patience: float = PATIENCE) -> type[HttpToolsProtocol]:
+def bounded(connections: Connections) -> type[HttpToolsProtocol]:
     """The protocol of uvicorn with these bounds. It has none of its own on the head of a request."""
 
     class Bounded(HttpToolsProtocol):
@@ -85,7 +87,7 @@ def bounded(connections: Connections, *, patience: float = PATIENCE) -> type[Htt
 
         def _begin_head(self) -> None:
             self._head = 0
-            self._timer = self.loop.call_later(patience, self.transport.close)
+            self._timer = self.loop.call_later(connections.patience, self.transport.close)
 
         def _end_head(self) -> None:
             if self._timer is not None:

@@ -26,6 +26,10 @@ class Rate(NamedTuple):
     at_once: float
 
 
+OF_AN_ADDRESS = Rate(20, 200)
+OF_A_TOKEN = Rate(4000, 8000)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rates:
     """What one address may ask before it shows a token that holds, what one token may ask, and how many requests run
@@ -34,8 +38,8 @@ class Rates:
     After `free_failures` failed logins, an address waits a second, then two, four and so on up to `longest_wait`.
     """
 
-    address: Rate = Rate(20, 200)
-    token: Rate = Rate(4000, 8000)
+    address: Rate = OF_AN_ADDRESS
+    token: Rate = OF_A_TOKEN
     running: int = 1024
     running_each: int = 128
     free_failures: int = 5
@@ -82,7 +86,9 @@ class Backoff:
         return max(0.0, at + min(self._longest, 2.0 ** min(count - self._free - 1, 60)) - self._clock())
 
 
-def _forget_oldest(known: OrderedDict[object, tuple[float, float]] | OrderedDict[object, tuple[int, float]], key: object) -> None:
+def _forget_oldest(
+    known: OrderedDict[object, tuple[float, float]] | OrderedDict[object, tuple[int, float]], key: object
+) -> None:
     known.move_to_end(key)
     if len(known) > REMEMBERED:
         known.popitem(last=False)

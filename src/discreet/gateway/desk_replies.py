@@ -14,6 +14,7 @@ from discreet.gateway.frames import Frame
 PROBLEM = b"application/problem+json"
 OF_CODES = {
     "gateway-login": 401,
+    "gateway-not-bought": 402,
     "gateway-suspended": 403,
     "gateway-role": 403,
     "gateway-scope": 403,

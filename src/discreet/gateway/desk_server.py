@@ -117,7 +117,7 @@ def _server(app: Desk, sockets: Sequence[socket.socket], context: ssl.SSLContext
 
     given, protocol = list(sockets), bounded(Connections())
     config = uvicorn.Config(
-        app,  # type: ignore[arg-type]
+        app,
         http=protocol,
         ws="none",
         lifespan="off",

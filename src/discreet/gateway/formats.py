@@ -42,6 +42,7 @@ def _facts(answer: Answer, confidence: float) -> dict[str, Any]:
         "notes": list(answer.notes),
         "chosen": answer._chosen,
         "summed": {name: [bool(one) for one in rows] for name, rows in answer.summed.items()},
+        "clipped": answer.clipped,
         "replayed": answer.replayed,
         "not_private": answer.not_private,
         "exact": {name: _exact(of) for name, of in (("cost", answer.cost), ("whole", answer.guarantee))},

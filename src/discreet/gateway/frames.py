@@ -48,21 +48,30 @@ class Frame(NamedTuple):
         return found
 
 
+def _refuse(_: str) -> Any:
+    raise BadFrame
+
+
+_WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_READER = json.JSONDecoder(parse_constant=_refuse)
+
+
 def parsed(text: bytes) -> Any:
     """JSON text as values. Numbers that are no JSON, such as NaN, are refused."""
-
-    def refuse(_: str) -> Any:
-        raise BadFrame
-
     try:
-        return json.loads(text, parse_constant=refuse)
+        return _READER.decode(text.decode())
     except (ValueError, RecursionError):
         raise BadFrame from None
 
 
+def json_bytes(content: Any) -> bytes:
+    """Values as JSON text."""
+    return _WRITER.encode(content).encode()
+
+
 def packed(header: dict[str, Any], body: bytes = b"") -> bytes:
     """A frame as bytes."""
-    text = json.dumps(header, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    text = json_bytes(header)
     return _LENGTHS.pack(len(text), len(body)) + text + body
 
 

@@ -15,7 +15,7 @@ class Route:
     """A method and a path, such as /v1/questions/{receipt}, and the verb that answers it.
 
     `takes` are the properties of the request's JSON object, `needs` those that it must have, `asks` the parameters of
-    the query string, and `gives` the properties of the reply. `formats` is whether Accept chooses the form of the reply.
+    the query string, and `gives` the properties of the reply. With `formats`, Accept chooses the form of the reply.
     """
 
     method: str
@@ -287,17 +287,15 @@ ROUTES: tuple[Route, ...] = (
         about="Open an account",
         more="The reply has a link with which its holder logs in, once.",
         takes={
-            "account": _text("The name."),
+            "name": _text("The name."),
             "role": _text("owner, steward, auditor, analyst, viewer or service."),
             "epsilon": _number("The limit ε of the account."),
             "delta": _number("The limit δ of the account."),
         },
-        needs=["account"],
+        needs=["name"],
     ),
     *(
-        Route(
-            method="POST", path=f"/v1/accounts/{{account}}/{verb}", verb=verb, about=about, takes={**takes, "why": _WHY}
-        )
+        Route(method="POST", path=f"/v1/accounts/{{name}}/{verb}", verb=verb, about=about, takes={**takes, "why": _WHY})
         for verb, about, takes in (
             ("suspend", "Suspend an account", {}),
             ("resume", "Resume an account", {}),

@@ -218,7 +218,8 @@ class Vault:
         if not reply.header.get("ok"):
             raise _failure(reply)
         if reply.header.get("bought") is not False:
-            self._remembered.put(name, Frame({"ok": True, "type": reply.header["type"]}, reply.body))
+            if reply.header["receipt"] is not None:  # otherwise it says what remains now
+                self._remembered.put(name, Frame({"ok": True, "type": reply.header["type"]}, reply.body))
             return reply
         if "ask" not in caller.scopes:
             raise NotBought("This was not bought before, and this account or token shows only what was.")

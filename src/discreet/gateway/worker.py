@@ -106,7 +106,7 @@ class Worker:
 
     def do_describe(self, sql: str, analyst: str) -> Frame:
         """The columns that an answer would have, without an ε."""
-        return _json({"columns": self._database(analyst).describe(sql)})
+        return _json({"columns": [vars(column) for column in self._database(analyst).describe(sql)]})
 
     def do_tables(self, analyst: str) -> Frame:
         """What may be asked."""
