@@ -15,6 +15,7 @@ import random
 import sys
 import tempfile
 import threading
+from functools import partial
 from pathlib import Path
 
 import gateways
@@ -93,10 +94,10 @@ def measure(folder: Path, more: str, pairs: int) -> tuple[dict[str, list[list[fl
         order = [person for person in (0, 1) for _ in range(pairs)]
         random.shuffle(order)
         for number, person in enumerate(order):
-            question = QUESTION.format(limit=300 + number)
+            client, question = clients[person], QUESTION.format(limit=300 + number)
             clients[person].send("GET", "/v1/me")  # the connection is open
             with Pings(others[person]) as meanwhile:
-                answers[person].append(gateways.timed(lambda: clients[person].ask(question, epsilon=1)))
+                answers[person].append(gateways.timed(partial(client.ask, question, epsilon=1)))
             pings[person].append(meanwhile.mean)
     return {"answers": answers, "free requests meanwhile": pings}, [one for two in answers for one in two]
 

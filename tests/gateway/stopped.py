@@ -45,12 +45,11 @@ def main() -> None:
     if sys.argv[1] == "worker":
         from discreet.gateway import worker
         from discreet.gateway.views import Watched
-        from discreet.ledger import Ledger
 
         del sys.argv[1]
         if where == "lane" and sys.argv[2] == "lane":
             dies(Watched, "charge", "charge")
-            dies(Ledger, "keep", "keep")
+            dies(Watched, "keep", "keep")
             dies(worker, "answer_format", "format")
         worker.main()
         return

@@ -218,7 +218,8 @@ class Vault:
         if not reply.header.get("ok"):
             raise _failure(reply)
         if reply.header.get("bought") is not False:
-            if reply.header["receipt"] is not None:  # otherwise it says what remains now
+            if reply.header["receipt"] is not None:  # otherwise it is public, and says what remains now
+                await self._in_books(note, self.store, caller, asked, reply.header["receipt"])
                 self._remembered.put(name, Frame({"ok": True, "type": reply.header["type"]}, reply.body))
             return reply
         if "ask" not in caller.scopes:
@@ -363,9 +364,7 @@ class Purchase:
             return
         header = slot.reply.header
         if header.get("ok"):
-            asked = self._asked
-            options = {**asked.options, **({} if asked.key is None else {"key": asked.key})}
-            questions.note_question(vault.store, self._caller.account, header["receipt"], asked.sql, options, now)
+            note(vault.store, self._caller, self._asked, header["receipt"])
         elif header.get("kind") == BudgetExhausted.__name__ and not self._ledger.charged(
             slot.charging, after=self._before
         ):
@@ -382,6 +381,12 @@ class Purchase:
             key = self._asked.key if number == len(rest) else None  # it is used up
             with contextlib.suppress(BudgetExhausted):
                 self._ledger.charge(cost, asked=asked, mechanism="discarded", key=key)
+
+
+def note(store: GatewayStore, caller: Caller, asked: Asked, receipt: str) -> None:
+    """Remember what a receipt was for, so that its answer can be asked for again."""
+    options = {**asked.options, **({} if asked.key is None else {"key": asked.key})}
+    questions.note_question(store, caller.account, receipt, asked.sql, options, time.time())
 
 
 def account_of(caller: Caller) -> str:
