@@ -214,6 +214,8 @@ class Vault:
         if asked.key is not None and await self._in_books(late.was_late, self.store, caller.account, asked.digest):
             raise late_error()  # one key is charged once, whatever came of it
         given = await self._given(caller, asked)
+        if "ask" in caller.scopes:
+            self._lanes.prepare(given)
         reply = await self._readers.ask("ask", given)
         if not reply.header.get("ok"):
             raise _failure(reply)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import resource
 import socket
 import sys
@@ -18,6 +19,7 @@ from typing import Any
 from discreet.datasets.connect import connect, open_engine, schema_of
 from discreet.datasets.database import Database
 from discreet.datasets.policy import Policy, policy_in
+from discreet.datasets.prepared import Prepared
 from discreet.engines.duckdb.engine import memory_in_bytes
 from discreet.engines.engine import Engine
 from discreet.errors import DiscreetError, EngineFailed
@@ -56,6 +58,7 @@ class Worker:
             policy=policy.public_text(),
         )
         self._seen: dict[tuple[str, tuple[str, ...]], Database] = {}
+        self._prepared: dict[str, Prepared] = {}
         warm_up()
 
     def run(self) -> None:
@@ -72,7 +75,8 @@ class Worker:
                 reply = Frame({"ok": False, "failed": True})
             except Exception:  # its message could quote a value
                 reply = Frame({"ok": False, "failed": True})
-            self.link.sendall(packed({**reply.header, "id": header["id"]}, reply.body))
+            if reply is not None:
+                self.link.sendall(packed({**reply.header, "id": header["id"]}, reply.body))
 
     def do_ask(
         self,
@@ -84,20 +88,26 @@ class Worker:
         others: list[str] | None = None,
     ) -> Frame:
         """Answer a question. In a reader, only one that was bought before; otherwise say what it would cost."""
-        database = self._database(analyst, others or ())
+        asked = self._prepared.pop(prepared_name(analyst, sql, options), None)
+        if asked is None:
+            asked = self._database(analyst, others or ()).prepare(sql, **options)
         try:
-            answer = database.sql(sql, key=key, **options)
+            answer = asked.answer(key=key)
         except NotBought:
-            return self._costs(database, sql, options, key)
+            owed = asked.owed(key=key)
+            epsilon = sum(exactly(cost.largest_loss or 0) for cost in owed)
+            return Frame(
+                {"ok": True, "bought": False, "owed": [to_text(cost) for cost in owed], "epsilon": str(epsilon)}
+            )
         kind, body = answer_format(answer, form, options.get("confidence", 0.95))
         return Frame({"ok": True, "type": kind, "receipt": answer.receipt}, body)
 
-    def _costs(self, database: Database, sql: str, options: dict[str, Any], key: str | None) -> Frame:
-        owed = database.owed(sql, key=key, **options)
-        explained = database.explain(sql, **options).data
-        epsilon = sum(exactly(cost.largest_loss or 0) for cost in owed)
-        facts = {"owed": [to_text(cost) for cost in owed], "epsilon": str(epsilon), "question": explained["question"]}
-        return Frame({"ok": True, "bought": False, **facts})
+    def do_prepare(self, sql: str, options: dict[str, Any], analyst: str, **_: Any) -> None:
+        """Plan a question that is likely to be asked next. There is no reply."""
+        self._prepared.clear()
+        with contextlib.suppress(Exception):  # it is said when it is asked
+            asked = self._database(analyst).prepare(sql, **options)
+            self._prepared[prepared_name(analyst, sql, options)] = asked
 
     def do_plan(self, sql: str, options: dict[str, Any], analyst: str) -> Frame:
         """Explain a question."""
@@ -141,6 +151,11 @@ def _opened(policy: Policy, opening: Mapping[str, Any]) -> Engine:
     return engine
 
 
+def prepared_name(analyst: str, sql: str, options: Mapping[str, Any]) -> str:
+    """One name for a question with its options."""
+    return json.dumps([analyst, sql, dict(options)], sort_keys=True)
+
+
 def warm_up() -> None:
     """Answer a question about nobody, so that the first answer takes no longer than others."""
     table = {
@@ -174,6 +189,8 @@ def _json(content: Any) -> Frame:
 def main() -> None:
     """Serve the socket that the vault passed as the only argument, after its first frame says what to open."""
     link = socket.socket(fileno=int(sys.argv[1]))
+    if sys.argv[2] == "lane":
+        os.nice(19)  # free requests should not feel what a lane does
     opening = receive(link)
     if opening is None:
         return
