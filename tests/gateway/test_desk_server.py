@@ -123,9 +123,7 @@ def test_a_desk_that_is_told_to_end_answers_what_it_has_begun(tmp_path: Path) ->
 
         def ask() -> None:
             headers = {"Authorization": f"Bearer {TOKEN}"}
-            reply = httpx.post(
-                f"{url}/v1/questions", json={"sql": "x"}, headers=headers, trust_env=False, timeout=20
-            )
+            reply = httpx.post(f"{url}/v1/questions", json={"sql": "x"}, headers=headers, trust_env=False, timeout=20)
             replies.append(reply.content)
 
         asking = threading.Thread(target=ask)
