@@ -323,8 +323,9 @@ def test_a_login_that_did_not_begin_here_is_the_vaults_refusal(case: str, browse
     assert bool(provider.posted) == (case == "bad code")
 
 
-def test_a_provider_that_does_not_respond(browser: Running, provider: Pretend) -> None:
-    provider.document = {}
+@pytest.mark.parametrize("place", [None, 5, "http://login.example.org", "https://a.example.org/\r\nX: y"])
+def test_a_provider_that_does_not_say_where_it_is(place: Any, browser: Running, provider: Pretend) -> None:
+    provider.document["authorization_endpoint"] = place
     reply = browser.client.get("/v1/oidc/start")
     assert (reply.status_code, reply.json()["code"]) == (503, "gateway-provider")
     assert "set-cookie" not in reply.headers
