@@ -308,7 +308,7 @@ def test_measures_in_another_place_are_caught(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_keys_in_stored_order_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering, "_as_written", lambda question, noisy, keys: (noisy, sorted(keys, key=str)))
+    monkeypatch.setattr(answering, "as_written", lambda question, noisy, keys: (noisy, sorted(keys, key=str)))
     with pytest.raises(AssertionError):
         test_rows_come_in_the_order_in_which_keys_are_written()
 

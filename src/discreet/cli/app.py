@@ -14,7 +14,21 @@ from typing import Annotated
 import typer
 
 from discreet._version import __version__
-from discreet.cli import audit, demo, explain, init, ledger, query, reproduce, sanitize, shuffle, study, tables
+from discreet.cli import (
+    account,
+    audit,
+    demo,
+    explain,
+    init,
+    ledger,
+    query,
+    reproduce,
+    sanitize,
+    serve,
+    shuffle,
+    study,
+    tables,
+)
 from discreet.cli.manual import manual
 from discreet.errors import (
     BudgetExhausted,
@@ -104,11 +118,12 @@ app = typer.Typer(
 app.callback(help=manual(discreet), epilog=EXIT_CODES)(discreet)
 for panel, commands in {
     "Start here": (demo.demo,),
-    "For the owner of the data": (init.init, ledger.ledger, sanitize.sanitize),
+    "For the owner of the data": (init.init, ledger.ledger, sanitize.sanitize, serve.serve),
     "For analysts": (tables.tables, explain.explain, query.query),
     "For proof": (audit.audit, reproduce.reproduce),
 }.items():
     for command in commands:
         app.command(help=manual(command), rich_help_panel=panel)(command)
+app.add_typer(account.app, name="account", rich_help_panel="For the owner of the data")
 app.add_typer(study.app, name="study", rich_help_panel="For analysts")
 app.add_typer(shuffle.app, name="shuffle", rich_help_panel="For polls without a trusted collector")

@@ -120,7 +120,7 @@ def main(
         sys.stdout.write(csv_text(table))
         print(text, file=sys.stderr)
     else:
-        Console(highlight=False).print(_table(answer, table) if table.num_rows else "(no group is shown)")
+        Console(highlight=False).print(_table(answer, table) if table.num_rows or answer.free else "(no group is shown)")
         print(f"\n{text}")
     if plot is not None:
         _draw(answer, sure, plot, style)
@@ -139,11 +139,10 @@ def _table(answer: Answer, table: Any) -> Table:
 
 def _summary(answer: Answer, table: Any, ledger: Ledger, confidence: float) -> dict[str, str]:
     """What the answer cost, what remains of the budget now, and how to find the answer again."""
-    from discreet.sql.running.combined import EXACT
     from discreet.sql.running.explanation import describe_unit
 
-    if not answer.cost.largest_loss:
-        return {"cost": EXACT}
+    if answer.free:
+        return {"cost": answer.free}
     summary = {
         "cost": f"{answer.cost}, for {describe_unit(ledger.protects)}",
         "remains": f"{ledger.remaining or 'nothing'} of {ledger.limit}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -38,24 +38,4 @@ def main(policy: str | None = None, *, form: str = "text", analyst: str | None =
     database = connect(policy, analyst=analyst)
     with closing(database):
         described = database.tables
-    print(described if form == "text" else json.dumps(_facts(described), ensure_ascii=False, default=str))
-
-
-def _facts(described: Any) -> dict[str, Any]:
-    return {
-        "remains": described.remains,
-        "tables": [
-            {
-                "name": table.name,
-                "protects": None if table.protects is None else repr(table.protects),
-                "through": table.through,
-                "rows_per_person": table.rows_per_person,
-                "groups_per_person": table.groups_per_person,
-                "columns": [
-                    {"name": c.name, "type": c.type, "between": c.between, "choices": c.choices}
-                    for c in table.columns.values()
-                ],
-            }
-            for table in described.values()
-        ],
-    }
+    print(described if form == "text" else json.dumps(described.as_json(), ensure_ascii=False, default=str))

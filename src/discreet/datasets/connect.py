@@ -34,11 +34,17 @@ def connect(
 
     The ledger is created with the terms of the policy if it does not exist. An existing ledger must have the same
     terms. With `analyst`, answers are also charged to the account that the owner opened for that analyst
-    (`ledger.for_analyst(name, limit=…)`). `spark` is the session to use if the policy's engine is Spark. Without it, a
-    session is started.
+    (`ledger.for_analyst(name, limit=…)`). A policy with `[analysts] required = true` needs it. `spark` is the session
+    to use if the policy's engine is Spark. Without it, a session is started.
     """
     named = find_policy() if policy is None else policy
     known = named if isinstance(named, Policy) else load(named)
+    if known.analyst_required and analyst is None:
+        raise InvalidArgument(
+            'This policy needs to know who asks. Write analyst="alice" in connect, or --analyst alice: an account that '
+            "the owner opened.",
+            code="analyst-required",
+        )
     engine = open_engine(known, spark)
     schema = schema_of(known, engine)
     ledger = Ledger.open(known.ledger, protects=known.unit, limit=known.limit, rule=known.rule)

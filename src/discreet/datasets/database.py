@@ -21,10 +21,11 @@ from discreet.sql.reading.asked_first import EXAMPLES, Asked
 from discreet.sql.reading.combined import combination_in
 from discreet.sql.reading.domains import LARGEST_DOMAIN
 from discreet.sql.reading.parse import Conditioned
-from discreet.sql.running.answer import Answer
+from discreet.sql.running.answer import Answer, AnswerColumn
 from discreet.sql.running.answering import answer_plan, owed, unpaid
-from discreet.sql.running.combined import CombinedAnswer, CombinedPlan, last_answer
-from discreet.sql.running.explanation import Explanation, explain_all, explain_plan
+from discreet.sql.running.combined import CombinedAnswer, CombinedPlan, last_answer, rows_of_tables
+from discreet.sql.running.explanation import Explanation, explain_all, explain_free, explain_plan
+from discreet.sql.running.free import free_answer, without_rows
 from discreet.sql.schema import Column, Schema, Table
 from discreet.sql.terms import QuestionOptions
 from discreet.tables.fit import Estimator, Features, Fit, check_estimator
@@ -90,18 +91,33 @@ class Database(Closed):
         that keeps every column in `within` inside its error with this confidence. `weights` divide ε among the columns.
         `bounds` lower those of the policy for this question, such as {"rows_per_person": 3}: less noise, but more rows
         are left out. A statement may combine the answers of several questions, each a query in FROM or WITH: then each
-        has an equal part of ε. One over public tables only is answered exactly, and costs nothing.
+        has an equal part of ε. One over public tables only is answered exactly, and costs nothing; so is one that no
+        row of anybody can change, such as SELECT DISTINCT of declared values.
         """
         options = QuestionOptions(
             epsilon=epsilon, delta=delta, within=within, confidence=confidence, weights=weights, bounds=bounds
         )
+        if (free := self._free(question)) is not None:
+            return free
         combined = self._combined(question, options)
         if combined is not None:
             answers = self._answers(combined, key)
             if combined.combination.is_last:
                 return last_answer(answers, self.ledger)
-            return CombinedAnswer(combined.combination, answers, self.engine, self.ledger)
+            public = rows_of_tables(combined.combination, self.engine)
+            return CombinedAnswer(combined.combination, answers, public, self.ledger)
         return self.answer(self.plan(question, **options), key=key)
+
+    def describe(self, question: str) -> list[AnswerColumn]:
+        """The columns that the answer to a question has: their names, Arrow types, and which have noise. No ε is
+        needed. Reads nothing private and spends nothing.
+        """
+        return (self._free(question) or without_rows(self.planner, question)).columns
+
+    def _free(self, question: str) -> Answer | None:
+        """The answer to a statement that no row of anybody can change. None for all others."""
+        self._check_asks_rows(question)
+        return free_answer(self.planner, question)
 
     def _answers(self, combined: CombinedPlan, key: str | None) -> list[Answer]:
         """The answers of the questions in a statement. What an earlier one released is known to those that need it."""
@@ -133,6 +149,8 @@ class Database(Closed):
     def explain(self, question: str, **options: Unpack[QuestionOptions]) -> Explanation:
         """What a question would cost and how large its error may be, with the options of `sql`. Spends nothing."""
         confidence = options.get("confidence", 0.95)
+        if (free := self._free(question)) is not None:
+            return explain_free(free.free)
         combined = self._combined(question, options)
         if combined is not None:
             needs = [asked.needs for asked in combined.combination.questions]
@@ -141,7 +159,6 @@ class Database(Closed):
 
     def _combined(self, question: str, options: QuestionOptions) -> CombinedPlan | None:
         """How a statement over several answers would be answered. None if it is one question."""
-        self._check_asks_rows(question)
         combination = combination_in(question, self.schema)
         if combination is None:
             return None

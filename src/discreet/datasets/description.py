@@ -78,6 +78,18 @@ class TableDescription:
         rows = [(column.name, column.type, column.values) for column in self.columns.values()]
         return html.table(["column", "type", "values"], rows, title=f"{self.name}: {self._protected()}")
 
+    def as_json(self) -> dict[str, Any]:
+        """The table as plain values, for another program."""
+        return {
+            "name": self.name,
+            "protects": None if self.protects is None else repr(self.protects),
+            "through": self.through,
+            "rows_per_person": self.rows_per_person,
+            "groups_per_person": self.groups_per_person,
+            "rows_per_group": self.rows_per_group,
+            "columns": [vars(column) for column in self.columns.values()],
+        }
+
     def _protected(self) -> str:
         if self.protects is None:
             return "public"
@@ -112,6 +124,10 @@ class Tables(Mapping[str, TableDescription]):
         return "\n\n".join([*map(str, self._tables.values()), *left])
 
     __repr__ = __str__
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as plain values, for another program."""
+        return {"remains": self.remains, "tables": [table.as_json() for table in self._tables.values()]}
 
     def _repr_html_(self) -> str:
         left = html.note(f"budget: {self.remains}") if self.remains else ""

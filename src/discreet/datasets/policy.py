@@ -48,6 +48,8 @@ class Policy:
     rule: str | None = None
     delta_per_question: Any = None
     engine: EngineConfiguration = field(default_factory=EngineConfiguration)
+    analyst_required: bool = False
+    """Whether every question must say who asks it."""
     gateway: Mapping[str, Any] | None = field(default=None, repr=False)
     """The section of the gateway as it is written, if there is one. The gateway reads it."""
 
@@ -175,7 +177,7 @@ def _target(path: str, folder: Path) -> str:
 
 
 def _policy(words: Mapping[str, Any], folder: Path | None) -> Policy:
-    found = section_of(words, "", ("ledger", "unit", "tables", "engine", "gateway"))
+    found = section_of(words, "", ("ledger", "unit", "tables", "engine", "analysts", "gateway"))
     ledger = section_of(found.get("ledger"), "ledger", ("path", "epsilon", "delta", "delta_per_question", "rule"))
     for key, example in (("path", '"clinic.ledger"'), ("epsilon", "10.0")):
         if key not in ledger:
@@ -191,8 +193,16 @@ def _policy(words: Mapping[str, Any], folder: Path | None) -> Policy:
         rule=text_in(ledger, "rule", "ledger"),
         delta_per_question=ledger.get("delta_per_question"),
         engine=engine,
+        analyst_required=_analyst_required(section_of(found.get("analysts", {}), "analysts", ("required",))),
         gateway=section_of(found["gateway"], "gateway") if "gateway" in found else None,
     )
+
+
+def _analyst_required(section: Mapping[str, Any]) -> bool:
+    required = section.get("required", False)
+    if not isinstance(required, bool):
+        raise InvalidArgument("required of [analysts] must be true or false.", code="wrong-type")
+    return required
 
 
 def _engine(section: Mapping[str, Any], folder: Path | None) -> EngineConfiguration:

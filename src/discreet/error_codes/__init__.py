@@ -12,6 +12,7 @@ from discreet.error_codes.data import DATA
 from discreet.error_codes.datasets import COLUMNS, POLICY
 from discreet.error_codes.engines import ENGINES, SOURCES
 from discreet.error_codes.files import FILES
+from discreet.error_codes.gateway import GATEWAY
 from discreet.error_codes.gateway_http import GATEWAY_HTTP
 from discreet.error_codes.guarantees import GUARANTEES
 from discreet.error_codes.learning import LEARNING
@@ -31,6 +32,8 @@ SECTIONS: dict[str, dict[str, Explained]] = {
     "Policies": POLICY,
     "Columns": COLUMNS,
     "The ledger": LEDGER,
+    "The gateway": GATEWAY,
+    "The gateway over HTTP": GATEWAY_HTTP,
     "The command line": COMMANDS,
     "Files and services": FILES,
     "Data, queries and spaces": DATA,
@@ -38,7 +41,6 @@ SECTIONS: dict[str, dict[str, Explained]] = {
     "Guarantees and rules": GUARANTEES,
     "Learning, curves, studies and audits": LEARNING,
     "Surveys and the shuffle model": POLLS,
-    "The gateway over HTTP": GATEWAY_HTTP,
     "Engines": ENGINES,
 }
 """The headings of the page, each with its codes. What users meet first comes first. Each code is in one section."""

@@ -8,6 +8,11 @@ POLICY = {
     "policy-file": Explained(
         '`dp.connect("clnic.toml")`', "The policy file cannot be read.", "the path of a policy file that exists"
     ),
+    "analyst-required": Explained(
+        '`dp.connect("clinic.toml")` where the policy has `[analysts] required = true`',
+        "Every question is charged to somebody's account, not only to the data set.",
+        '`dp.connect("clinic.toml", analyst="alice")`, or `discreet query … --analyst alice`',
+    ),
     "policy-not-found": Explained(
         "`dp.connect()` where no policy is named",
         "`DISCREET_POLICY` is not set, and there is no `discreet.toml` in this folder or one above it.",

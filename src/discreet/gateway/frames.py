@@ -91,6 +91,35 @@ async def read_frame(reader: asyncio.StreamReader, longest_body: int = LONGEST_B
     return Frame(header, content)
 
 
+def receive(link: socket.socket) -> Frame | None:
+    """The next frame from a blocking socket. None at the end."""
+    lengths = _exactly(link, _LENGTHS.size)
+    if lengths is None:
+        return None
+    head, body = _LENGTHS.unpack(lengths)
+    if head > LONGEST_HEADER or body > LONGEST_BODY:
+        raise BadFrame
+    text, content = _exactly(link, head), _exactly(link, body)
+    if text is None or content is None:
+        return None
+    header = parsed(text)
+    if not isinstance(header, dict):
+        raise BadFrame
+    return Frame(header, content)
+
+
+def _exactly(link: socket.socket, many: int) -> bytes | None:
+    """So many bytes. None if the other side closes before."""
+    parts = []
+    while many:
+        part = link.recv(min(many, 2**20))
+        if not part:
+            return None
+        parts.append(part)
+        many -= len(part)
+    return b"".join(parts)
+
+
 def peer_user(connection: socket.socket) -> int:
     """The user id of the process at the other end, which the kernel vouches for."""
     _, user, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
@@ -114,8 +143,8 @@ async def serve_frames(path: Path, handle: Handler, users: Collection[int], *, m
                 task = asyncio.ensure_future(_reply(frame, handle, writer))
                 running.add(task)
                 task.add_done_callback(running.discard)
-        except (BadFrame, ConnectionError):
-            pass  # a desk that sends anything else is not ours
+        except (BadFrame, ConnectionError, asyncio.CancelledError):
+            pass  # a desk that sends anything else is not ours; at the end, all connections are cancelled
         finally:
             writer.close()
 

@@ -362,6 +362,11 @@ class Ledger:
         self._note_head(at)
         return tuple(done)
 
+    def charged(self, requests: Iterable[tuple[str | None, str | None]], *, after: int) -> tuple[Entry, ...]:
+        """The charges of requests, each named by its key and identity, that were made after an entry."""
+        with self._store.transaction(write=False) as execute:
+            return tuple(self._entry(execute, row) for row in self._charged(execute, requests, after))
+
     def _charged(
         self, execute: Execute, requests: Iterable[tuple[str | None, str | None]], after: int
     ) -> list[EntryRow]:

@@ -6,19 +6,21 @@ from discreet.exports import lazily
 
 _LATER = {
     "Answer": "running.answer",
+    "AnswerColumn": "running.answer",
     "Explanation": "running.explanation",
     "Plan": "plan",
 }
 
 if TYPE_CHECKING:
     from discreet.sql.plan import Plan
-    from discreet.sql.running.answer import Answer
+    from discreet.sql.running.answer import Answer, AnswerColumn
     from discreet.sql.running.explanation import Explanation
 else:
     __getattr__, __dir__ = lazily(__name__, _LATER)
 
 __all__ = [
     "Answer",
+    "AnswerColumn",
     "Explanation",
     "Plan",
 ]

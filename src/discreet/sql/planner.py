@@ -142,11 +142,18 @@ class Planner:
         spent = number * each + len(means) * each_center + (plan.searched or 0)
         return replace(plan, spent_first=spent + (0 if goal is None else exactly(goal.epsilon)))
 
+    def asked(self, question: str) -> Question:
+        """The question in a text as it would be planned: what it asks for does not depend on what it may cost."""
+        asked = self.read(question, self.schema)
+        if not asked.unranged:
+            return asked
+        return replace(self, schema=without_ranges(self.schema, asked.unranged)).asked(question)
+
     def read(self, source: Any, schema: Schema, ranges: Mapping[Expr, Range] | None = None) -> Question:
         """The question in a text, about the groups that exist as far as public facts say which do."""
-        return with_combinations(read_question(source, schema, ranges), schema, self._different)
+        return with_combinations(read_question(source, schema, ranges), schema, self.different)
 
-    def _different(self, scan: Scan, fields: tuple[Field, ...]) -> list[tuple[Any, ...]] | None:
+    def different(self, scan: Scan, fields: tuple[Field, ...]) -> list[tuple[Any, ...]] | None:
         """The different values of some columns of a public table. None if there are too many."""
         listed = ", ".join(dict.fromkeys(self.engine.dialect.quote(field.id) for field in fields))
         text = f"SELECT DISTINCT {listed} FROM ({rows_of(scan, self.engine)}) AS one LIMIT {MOST_GROUPS_SHOWN + 1}"

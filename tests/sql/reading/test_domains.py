@@ -157,14 +157,14 @@ def test_mutant_months_that_no_row_has_are_not_listed(monkeypatch):
     """A list that depends on which rows there are shows who is there."""
     from discreet.sql.running import answering
 
-    original = answering._as_written
+    original = answering.as_written
 
     def without_empty(question, noisy, keys):
         noisy, keys = original(question, noisy, keys)
         kept = [place for place in range(len(keys)) if noisy[0][place]]
         return [values[kept] for values in noisy], [keys[place] for place in kept]
 
-    monkeypatch.setattr(answering, "_as_written", without_empty)
+    monkeypatch.setattr(answering, "as_written", without_empty)
     assert depends_on_rows()
 
 

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from discreet.errors import DiscreetError
 from discreet.sql.expressions import Ref
-from discreet.sql.reading.aggregates import AGGREGATES
+from discreet.sql.reading.aggregates import AGGREGATES, default_name
 from discreet.sql.reading.asked_first import VALUES, Asked, Role, put_mark, role_of, without_queries
 from discreet.sql.reading.grouped import aliased
 from discreet.sql.reading.parse import Text, grouped_items, parse_query, without_alias
@@ -152,6 +152,18 @@ def combination_in(source: Any, schema: Schema) -> Combination | None:
     return Combination(sql, tuple(reader.questions), whole, public)
 
 
+def unread_statement(sql: Text, query: exp.Query, schema: Schema) -> Combination:
+    """A statement that no row of a private table can change. It is to run where private tables have no rows."""
+    reader = _Reader(sql, schema)
+    reader.public = {table.name.lower(): table for table in schema.tables.values()}
+    whole: Any = query.copy()
+    for select in [whole] if isinstance(whole, exp.Select) else []:
+        for item in list(select.expressions):
+            if not isinstance(item, exp.Alias | exp.Column | exp.Star):
+                item.replace(exp.alias_(item.copy(), default_name(item), quoted=True))
+    return Combination(sql, (), whole, reader.check(whole))
+
+
 class _Reader:
     def __init__(self, sql: Text, schema: Schema) -> None:
         self.sql, self.schema = sql, schema
@@ -166,7 +178,7 @@ class _Reader:
             return _together(self.kind_of(side, named) for side in (query.this, query.expression))
         if not isinstance(query, exp.Select):
             return "rows"
-        for cte in _ctes(query):
+        for cte in ctes_of(query):
             named = {**named, cte.alias.lower(): (self.kind_of(cte.this, named), cte)}
         sources = [self._kind_of_source(source, named) for source in _sources(query)]
         if "answers" in sources:
@@ -188,7 +200,7 @@ class _Reader:
         """Whether a query aggregates the rows of many people. One that groups by the person hands on rows of people."""
         group = query.args.get("group")
         if group is None:
-            return any(map(_has_aggregate, query.expressions))
+            return any(map(has_aggregate, query.expressions))
         rows = {name: without_queries(cte) for name, cte in _rows(named).items()}
         scope = Sources(self.sql, self.schema).scope(without_queries(query), rows)
         for item in grouped_items(query):
@@ -207,7 +219,7 @@ class _Reader:
                 if side is not None:
                     self._place(side, named)
             return
-        for cte in _ctes(query):
+        for cte in ctes_of(query):
             kind = self.kind_of(cte.this, named)
             if kind == "rows":
                 cte.pop()  # its rows are read by questions only
@@ -304,7 +316,8 @@ def _rows(named: Named) -> dict[str, exp.CTE]:
     return {name: cte for name, (kind, cte) in named.items() if kind in ("rows", "public")}
 
 
-def _ctes(query: exp.Expression) -> list[exp.CTE]:
+def ctes_of(query: exp.Expr) -> list[exp.CTE]:
+    """The queries in WITH."""
     clause = query.args.get("with_")
     return [] if clause is None or clause.args.get("recursive") else list(clause.expressions)
 
@@ -326,7 +339,7 @@ def _subqueries(query: exp.Expression) -> list[Any]:
     return found
 
 
-def _has_aggregate(item: exp.Expression) -> bool:
+def has_aggregate(item: exp.Expression) -> bool:
     """Whether an expression aggregates rows. A window does not, and neither does a query inside it."""
     own = [part for part in item.find_all(exp.AggFunc) if part.parent_select is item.parent_select]
     return any(not isinstance(_around(part), exp.Window) for part in own)
@@ -366,7 +379,7 @@ def _with_rows(query: exp.Expression, rows: dict[str, exp.CTE]) -> Any:
                 needed.append(cte)
                 wanted.append(cte.this)
     order = {id(cte): place for place, cte in enumerate(rows.values())}
-    own = _ctes(text)
+    own = ctes_of(text)
     listed = [cte.copy() for cte in sorted(needed, key=lambda cte: order[id(cte)])] + [cte.copy() for cte in own]
     if listed:
         text.set("with_", exp.With(expressions=listed))

@@ -52,6 +52,16 @@ def read_question(source: Any, schema: Schema, ranges: Mapping[Expr, Range] | No
         raise QueryError("This query is nested too deeply. Simplify it.", code="sql-too-complex") from None
 
 
+def read_groups(sql: Text, query: exp.Select, schema: Schema) -> Question | None:
+    """The groups of a query that shows nothing but keys. None if it measures something."""
+    try:
+        reader = _Reader(sql, schema, query)
+        question = canonical(replace(reader.shown(), source=Parsed(sql, query)))
+    except RecursionError:
+        raise QueryError("This query is nested too deeply. Simplify it.", code="sql-too-complex") from None
+    return None if reader.aggregates.measures or reader.levels or not reader.keys else question
+
+
 @dataclass(frozen=True)
 class RowsAsked:
     """The rows of FROM and WHERE and, if `value` is given, one number per row on a public grid."""
@@ -150,8 +160,8 @@ class _Reader:
             what = f"GROUP BY {name.upper()} is not supported here."
             self.sql.refuse(group, what, "Write GROUP BY ROLLUP (region, city).", code="sql-grouping")
 
-    def question(self) -> Question:
-        """The complete question."""
+    def shown(self) -> Question:
+        """The question without its aggregates: its groups, and what is shown of them."""
         outputs = tuple(self._output(item) for item in self.query.expressions)
         names = [output.name.lower() for output in outputs]
         if len(set(names)) != len(names):
@@ -161,7 +171,7 @@ class _Reader:
             what = "A column has the name of another one's error, which ends in _error. Rename it with AS."
             self.sql.unknown(self.query, what, code="sql-same-name")
         limit, ties = self._limit()
-        question = Question(
+        return Question(
             text=self.sql.text,
             same=self.query.sql(dialect="duckdb", comments=False),
             relation=self.scope.relation,
@@ -179,6 +189,10 @@ class _Reader:
             offset=self._whole("offset") or 0,
             levels=self.levels,
         )
+
+    def question(self) -> Question:
+        """The complete question."""
+        question = self.shown()
         if not self.aggregates.measures:
             self.sql.refuse(
                 self.query,

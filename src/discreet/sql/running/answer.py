@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -27,15 +28,29 @@ from discreet.sql.running.shown import shown_rows
 CONFIDENCE = 0.95
 
 
+@dataclass(frozen=True)
+class AnswerColumn:
+    """A column of an answer: its Arrow type, and whether it has noise. `error_of` names the column whose error, or end
+    of an interval, it is.
+    """
+
+    name: str
+    type: Any
+    noisy: bool = False
+    error_of: str | None = None
+
+
 class Answer(Released):
     """The released answer to a question in SQL: `table` is an Arrow table. Every noisy column has its error next to it.
 
     `cost` is the guarantee as (ε,δ), `guarantee` the complete one. For numbers that were bought before, it is what they
-    cost then, together with whatever was measured with them. `notes` say what the errors do not cover.
+    cost then, together with whatever was measured with them. `notes` say what the errors do not cover. `free` says why
+    an answer that reads nothing private cost nothing.
     """
 
     confidence: float = CONFIDENCE
     """With which confidence each error in `table` holds."""
+    free = ""
 
     def __init__(
         self, question: Question, columns: Columns, release: Release, *, notes: tuple[str, ...], cost: Approx | NoLoss
@@ -54,6 +69,15 @@ class Answer(Released):
     def noisy(self) -> list[str]:
         """The columns that have an error."""
         return [output.name for output in self.question.outputs if self.question.is_noisy(output)]
+
+    @property
+    def columns(self) -> list[AnswerColumn]:
+        """All columns of the table, those of errors included."""
+        names, noisy = self.names, self.noisy
+        return [
+            AnswerColumn(f.name, f.type, f.name in noisy, None if f.name in names else f.name.rpartition("_")[0])
+            for f in self.table.schema
+        ]
 
     @property
     def _chosen(self) -> list[str]:
@@ -225,6 +249,7 @@ class Answer(Released):
             "guarantee": _numbers(self.cost),
             "remaining": None if left is None else _numbers(left),
             "receipt": self.receipt,
+            **({"free": self.free} if self.free else {}),
         }
 
     def _json_ends(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -243,7 +268,7 @@ class Answer(Released):
         return f"<Answer: {self.table.num_rows} rows, {', '.join(self.names)}; {self._line()}>"
 
     def _line(self) -> str:
-        return "; ".join([f"cost {self.cost}", *self.release.notes()])
+        return self.free or "; ".join([f"cost {self.cost}", *self.release.notes()])
 
     def __str__(self) -> str:
         return "\n".join([_text_table(self), self._line(), *self.notes])

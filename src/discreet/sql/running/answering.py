@@ -48,10 +48,10 @@ def answer_plan(planner: Planner, plan: Plan, *, key: str | None = None) -> Answ
     if plan.question.levels:
         return _at_levels(plan, release, keys)
     if plan.clipping is None or plan.clip is None:
-        columns = Columns(plan.question, price, *_as_written(plan.question, noisy, keys))
+        columns = Columns(plan.question, price, *as_written(plan.question, noisy, keys))
         return Answer(plan.question, columns, release, notes=notes_on(plan), cost=plan.cost)
     measures, (*cells, above) = unclipped(plan.question, plan.clipping, plan.clip, noisy)
-    written, keys = _as_written(plan.question, [*measures, *cells], keys)
+    written, keys = as_written(plan.question, [*measures, *cells], keys)
     noise = plan.clipping.noise(plan.clip)
     loss = Loss(plan.clipping, plan.clip, noise, written[len(measures) :], above)
     columns = Columns(plan.question, price, written[: len(measures)], keys, loss)
@@ -61,7 +61,7 @@ def answer_plan(planner: Planner, plan: Plan, *, key: str | None = None) -> Answ
 def _at_levels(plan: Plan, release: Release, cells: Sequence[tuple[Any, ...]]) -> Answer:
     """The answer with several levels: the best estimates from the noisy sums of all of them."""
     question, noisy, loss = plan.question, release.value, None
-    [order], _ = _as_written(question, [np.arange(len(cells))], cells)
+    [order], _ = as_written(question, [np.arange(len(cells))], cells)
     shown = LeveledRows(question, cells, order)
     made: list[Sequence[tuple[int, float]]] = [[(n, 1.0)] for n in range(len(question.measures))]
     if plan.clipping is None or plan.clip is None:
@@ -89,9 +89,7 @@ def _at_levels(plan: Plan, release: Release, cells: Sequence[tuple[Any, ...]]) -
 
 def _empty(plan: Plan, release: Release) -> Answer:
     """The answer if no group has enough people."""
-    noisy = [np.zeros((0, 3) if measure.kind == "quantile" else 0) for measure in plan.question.measures]
-    shown = LeveledRows(plan.question, [], []) if plan.question.levels else None
-    columns = Columns(plan.question, plan.price, noisy, [], shown=shown)
+    columns = Columns.without_groups(plan.question, plan.price)
     return Answer(plan.question, columns, release, notes=notes_on(plan), cost=plan.cost)
 
 
@@ -169,7 +167,7 @@ def _read_measures(planner: Planner, plan: Plan, pairs: Pairs) -> Any:
     return at_all_levels(plan.question, plan.groups.keys(), found) if plan.question.levels else tuple(found)
 
 
-def _as_written(
+def as_written(
     question: Question, noisy: Sequence[Any], keys: Sequence[tuple[Any, ...]]
 ) -> tuple[list[Any], KeyColumns]:
     """The numbers and keys of all groups, with the keys in the order in which they were written."""

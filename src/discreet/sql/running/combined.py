@@ -23,7 +23,9 @@ from discreet.guarantees.guarantee import Approx, NoLoss
 from discreet.ledger import Ledger
 from discreet.mechanisms.protocol import tidy
 from discreet.releases import Release
+from discreet.rows.key_columns import arrow_type
 from discreet.sql.plan import Plan
+from discreet.sql.question import Question
 from discreet.sql.reading.combined import Combination, name_of
 from discreet.sql.reading.parse import without_alias
 from discreet.sql.running.answer import CONFIDENCE, Answer, listed
@@ -51,53 +53,74 @@ class CombinedPlan:
 
     def check(self) -> None:
         """Refuse, before anything is charged, a statement that cannot be computed from the answers."""
-        if any(listed(output.expr) for plan in self.plans for output in plan.question.outputs):
-            raise NotAllowed(
-                "A statement over answers cannot use lists. Nothing was charged. Ask for each quantile in a column of "
-                "its own.",
-                code="sql-not-computable",
-            )
-        columns = {
-            name_of(number): {output.name: output.expr.type for output in plan.question.outputs}
-            for number, plan in enumerate(self.plans)
-        }
-        for table in self.combination.public:
-            columns[table.name.lower()] = _typed(table)
-        self._check_names({name for listed in columns.values() for name in listed})
-        engine = DuckDB({})
-        texts = [_placed(self.combination, {n: _nulls(k, many) for n, k in columns.items()}) for many in (0, 1)]
-        fine = all(map(engine.computes, texts))
-        named = engine.table(texts[0]).column_names if fine else []
-        engine.close()
-        if not fine:
-            raise NotAllowed(
-                "The statement around the questions cannot be computed from their columns. Nothing was charged. Check "
-                "the names and types of the columns that it uses.",
-                code="sql-not-computable",
-            )
-        both = [name.lower() for name in (*named, *(f"{name}_error" for name in named))]
-        if len(set(both)) < len(both):
-            what = (
-                "Two columns of the answer have the same name, or one has that of another's error. Rename one with AS."
-            )
-            raise QueryError(what, code="sql-same-name")
+        check_statement(self.combination, [plan.question for plan in self.plans])
 
-    def _check_names(self, columns: set[str]) -> None:
-        """Name a column that neither the answers and tables have, nor the statement itself makes."""
-        statement: Any = self.combination.statement
-        made = {alias.alias for alias in statement.find_all(exp.Alias)}
-        made |= {name.name for alias in statement.find_all(exp.TableAlias) for name in alias.args.get("columns") or ()}
-        known = {name.lower() for name in columns | made}
-        for node in statement.find_all(exp.Column):
-            if not isinstance(node.this, exp.Star) and node.name.lower() not in known:
-                listed = ", ".join(sorted(columns | made))
-                what = f"Unknown column {node.name}. Known: {listed}."
-                self.combination.sql.unknown(node, what, code="sql-unknown-column")
+
+def check_statement(combination: Combination, questions: Sequence[Question]) -> None:
+    """Refuse a statement that cannot be computed from the answers to its questions."""
+    if any(listed(output.expr) for question in questions for output in question.outputs):
+        raise NotAllowed(
+            "A statement over answers cannot use lists. Nothing was charged. Ask for each quantile in a column of "
+            "its own.",
+            code="sql-not-computable",
+        )
+    columns = {
+        name_of(number): {output.name: output.expr.type for output in question.outputs}
+        for number, question in enumerate(questions)
+    }
+    for table in combination.public:
+        columns[table.name.lower()] = _typed(table)
+    _check_names(combination, {name for listed in columns.values() for name in listed})
+    engine = DuckDB({})
+    texts = [_placed(combination, {n: _nulls(k, many) for n, k in columns.items()}) for many in (0, 1)]
+    fine = all(map(engine.computes, texts))
+    named = engine.table(texts[0]).column_names if fine else []
+    engine.close()
+    if not fine:
+        raise NotAllowed(
+            "The statement around the questions cannot be computed from their columns. Nothing was charged. Check "
+            "the names and types of the columns that it uses.",
+            code="sql-not-computable",
+        )
+    both = [name.lower() for name in (*named, *(f"{name}_error" for name in named))]
+    if len(set(both)) < len(both):
+        what = "Two columns of the answer have the same name, or one has that of another's error. Rename one with AS."
+        raise QueryError(what, code="sql-same-name")
+
+
+def _check_names(combination: Combination, columns: set[str]) -> None:
+    """Name a column that neither the answers and tables have, nor the statement itself makes."""
+    statement: Any = combination.statement
+    made = {alias.alias for alias in statement.find_all(exp.Alias)}
+    made |= {name.name for alias in statement.find_all(exp.TableAlias) for name in alias.args.get("columns") or ()}
+    known = {name.lower() for name in columns | made}
+    for node in statement.find_all(exp.Column):
+        if not isinstance(node.this, exp.Star) and node.name.lower() not in known:
+            listed = ", ".join(sorted(columns | made))
+            what = f"Unknown column {node.name}. Known: {listed}."
+            combination.sql.unknown(node, what, code="sql-unknown-column")
 
 
 def _typed(table: Table) -> dict[str, Type]:
-    """The columns of a public table that can be read here, with their types."""
+    """The columns of a table that can be read here, with their types."""
     return {column.name: column.type for column in table.columns.values() if column.type in TYPES}
+
+
+def rows_of_tables(combination: Combination, engine: Engine, *, shown: bool = True) -> dict[str, Any]:
+    """The public tables that a statement reads, without their rows unless they are `shown`. Tables of people have no
+    rows here: none of them could change what it says.
+    """
+    import pyarrow as pa
+
+    found = {}
+    for table in combination.public:
+        kinds, limit = _typed(table), "" if shown else " LIMIT 0"
+        if table.public:
+            listed = ", ".join(map(engine.dialect.quote, kinds))
+            found[table.name.lower()] = engine.table(f"SELECT {listed} FROM {engine.relations[table.name]}{limit}")
+        else:
+            found[table.name.lower()] = pa.schema({n: arrow_type(k) for n, k in kinds.items()}).empty_table()
+    return found
 
 
 def last_answer(parts: Sequence[Answer], ledger: Ledger) -> Answer:
@@ -119,16 +142,19 @@ def _asked_first(parts: Sequence[Answer]) -> str:
 class CombinedAnswer(Answer):
     """What a statement makes of public tables and of the answers to its questions, which are in `parts`."""
 
-    def __init__(self, combination: Combination, parts: Sequence[Answer], engine: Engine, ledger: Ledger) -> None:
-        self.combination, self.parts = combination, tuple(parts)
+    def __init__(
+        self,
+        combination: Combination,
+        parts: Sequence[Answer],
+        public: Mapping[str, Any],
+        ledger: Ledger,
+        *,
+        free: str = EXACT,
+    ) -> None:
+        self.combination, self.parts, self._public = combination, tuple(parts), dict(public)
         self.cost = _sum([part.cost for part in parts])
         self.release = _release(parts, self.cost, ledger)
-        self._public = {
-            table.name.lower(): engine.table(
-                f"SELECT {', '.join(map(engine.dialect.quote, _typed(table)))} FROM {engine.relations[table.name]}"
-            )
-            for table in combination.public
-        }
+        self.free = free if isinstance(self.cost, NoLoss) else ""
         tables = {name_of(number): part.table.select(part.names) for number, part in enumerate(parts)}
         self._result = _run(combination, tables | self._public)
         self.notes = (*dict.fromkeys(note for part in parts for note in part.notes), *self._own_notes())
@@ -172,7 +198,7 @@ class CombinedAnswer(Answer):
         """Half of the interval of each noisy number, from the statement over simulated answers. Rows are the same if
         their keys are.
         """
-        if not self.noisy:
+        if not self.noisy or self.free:
             return {}
         # answers with one receipt are the same released numbers, and have the same noise
         first = {part.receipt: number for number, part in reversed(list(enumerate(self.parts)))}
@@ -287,12 +313,9 @@ class CombinedAnswer(Answer):
         alone = isinstance(source, exp.Table) and not select.args.get("joins")
         return numbers[source.name].names if alone and source.name in numbers else self.names
 
-    def _line(self) -> str:
-        return super()._line() if self.parts else EXACT
-
     def _own_notes(self) -> list[str]:
         many = len(self.parts)
-        if not many:
+        if self.free:
             return []
         notes = [f"{many} questions were answered, each with an equal part of ε."] if many > 1 else []
         if any(asked.needs for asked in self.combination.questions):
@@ -323,7 +346,7 @@ def _release(parts: Sequence[Answer], cost: Approx | NoLoss, ledger: Ledger) -> 
 
 def _sum(costs: Sequence[Approx | NoLoss]) -> Approx | NoLoss:
     """The cost of all of them: both parts are added, which holds for any way in which they depend on each other."""
-    if not costs:
+    if all(isinstance(cost, NoLoss) for cost in costs):
         return NoLoss()
     epsilon, delta = (
         sum((exactly(getattr(cost, name)) for cost in costs), exactly(0)) for name in ("epsilon", "delta")

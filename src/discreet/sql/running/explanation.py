@@ -35,6 +35,11 @@ This statement reads public tables only. It is answered exactly: it says nothing
 noise, and nothing is charged."""
 
 
+FREE = """\
+No row of anybody can change the answer to this statement, so it has no noise, and nothing is charged. It says:
+{why}."""
+
+
 class Explanation(str):
     """A plan explained in text. `data` has the same content for other programs."""
 
@@ -102,6 +107,13 @@ def explain_all(
     texts = [f"{head}\n{'=' * len(head)}\n{text}" for head, text in zip(heads, each, strict=True)]
     explanation = Explanation("\n\n".join(texts))
     explanation.data = {"questions": [text.data for text in each]}
+    return explanation
+
+
+def explain_free(why: str) -> Explanation:
+    """Why a statement is answered for nothing."""
+    explanation = Explanation(FREE.format(why=why))
+    explanation.data = {"questions": [], "free": why}
     return explanation
 
 

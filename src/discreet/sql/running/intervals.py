@@ -33,25 +33,37 @@ Uniform = Callable[[tuple[int, ...]], Floats]
 
 class Columns:
     """The noisy measures of all groups, and the columns computed from them. `loss` is what clipping took off, if people
-    were clipped. `shown` has the rows of several levels, if there are any.
+    were clipped. `shown` has the rows of several levels, if there are any. Without a price, nothing is known of errors.
     """
 
     def __init__(
         self,
         question: Question,
-        price: Price,
+        price: Price | None,
         noisy: Sequence[Any],
         keys: Sequence[tuple[Any, ...]],
         loss: Loss | None = None,
         shown: LeveledRows | None = None,
     ) -> None:
-        self.question, self.price, self.loss, self.shown = question, price, loss, shown
+        self.question, self._price, self.loss, self.shown = question, price, loss, shown
         self.keys = KeyColumns.of(keys, [key.expr.type for key in question.keys])
         self.noisy: list[Floats] = [
             np.asarray(values, dtype=np.float64).reshape((-1, 3) if measure.kind == "quantile" else (-1,))
             for measure, values in zip(question.measures, noisy, strict=True)
         ]
         self._by_field = {aggregate.field.id: aggregate for aggregate in question.aggregates}
+
+    @classmethod
+    def without_groups(cls, question: Question, price: Price | None) -> Columns:
+        """The columns of an answer that has no groups."""
+        noisy = [np.zeros((0, 3) if measure.kind == "quantile" else 0) for measure in question.measures]
+        return cls(question, price, noisy, [], shown=LeveledRows(question, [], []) if question.levels else None)
+
+    @property
+    def price(self) -> Price:
+        """The noise of every measure, and what was paid for all of them."""
+        assert self._price is not None
+        return self._price
 
     # --- values -------------------------------------------------------------------------------------------
 

@@ -1,0 +1,163 @@
+"""Codes of the gateway."""
+
+from __future__ import annotations
+
+from discreet.error_codes.row import Explained
+
+GATEWAY = {
+    "gateway-login": Explained(
+        "a token or a login link that is unknown, mistyped, expired, revoked or used",
+        "Nobody without a valid token learns which of these it is.",
+        "a valid token, or a new link from the owner: `discreet account clinic.toml link alice`",
+    ),
+    "gateway-suspended": Explained(
+        "anything with a valid token of a suspended account",
+        "The owner or a steward suspended the account.",
+        "the same after the owner resumed it: `discreet account clinic.toml resume alice`",
+    ),
+    "gateway-stopped": Explained(
+        "a question that would be charged, while all are stopped",
+        "The owner stopped them, or more answers were late than `late_allowed`.",
+        "the same after the owner has looked: `discreet account clinic.toml resume`",
+    ),
+    "gateway-role": Explained(
+        "something that the caller's role or the scopes of the token do not allow",
+        "A role has only what it needs. Tokens of notebooks and dashboards cannot make other tokens.",
+        "a login by a link, or another account",
+    ),
+    "gateway-approval": Explained(
+        "a question above `approve_above`, or a decision about one's own request",
+        "A second person must agree.",
+        "the same question after an owner or a steward approved the request that the message names",
+    ),
+    "gateway-question-limit": Explained(
+        "a question with more ε than `most` of `[gateway.question]`",
+        "The owner limits what one question may cost.",
+        "a smaller ε",
+    ),
+    "gateway-token-limit": Explained(
+        "a question with more ε than its token has left",
+        "A token can have a limit below that of its account.",
+        "another token, or a smaller ε",
+    ),
+    "gateway-session-limit": Explained(
+        "a question with more ε than is left of `session`",
+        "The owner limits what one token spends without a pause of 30 minutes.",
+        "the same question in a new session, or a smaller ε",
+    ),
+    "gateway-day-limit": Explained(
+        "a question with more ε than is left of `day`",
+        "The owner limits what one account spends on one day, in UTC.",
+        "the same question tomorrow, or a smaller ε",
+    ),
+    "gateway-not-found": Explained(
+        "an account, a token, a request or a receipt that is not there, or belongs to somebody else",
+        "Other people's things look like things that do not exist.",
+        "one of the list: `discreet account clinic.toml list`",
+    ),
+    "gateway-argument": Explained(
+        "a verb of the gateway with a missing, unknown or malformed argument",
+        "A misspelled argument must not become a missing one.",
+        "the arguments that the message names",
+    ),
+    "gateway-scope": Explained(
+        "a token with a scope that its role does not have",
+        "A token never allows more than the role of its account.",
+        '`"scopes": ["ask", "replay", "explain"]`',
+    ),
+    "gateway-token-ended": Explained(
+        "a new secret for a token that is expired or revoked",
+        "What was ended stays ended.",
+        "a new token",
+    ),
+    "gateway-account-name": Explained(
+        "an account with an empty name, spaces or other characters",
+        "Names appear in addresses, records and commands.",
+        "`alice`, or `a.lee@clinic.org`",
+    ),
+    "gateway-account-exists": Explained(
+        "a second account with the same name, perhaps in other letters",
+        "`Alice` and `alice` would be confused.",
+        "another name, or a new link for the account: `discreet account clinic.toml link alice`",
+    ),
+    "gateway-account-limit": Explained(
+        "an analyst without an ε, or another role with one",
+        "Who asks questions has a limit in the ledger. Who does not has none.",
+        "`discreet account clinic.toml open alice --epsilon 3`",
+    ),
+    "gateway-unknown-role": Explained(
+        "an account with a role that does not exist",
+        "Each role has fixed rights.",
+        "owner, steward, auditor, analyst, viewer or service",
+    ),
+    "gateway-decided": Explained(
+        "a second decision about a request or a proposal",
+        "A decision is final.",
+        "the same question again, which files a new request",
+    ),
+    "gateway-proposal": Explained(
+        "a proposed policy that is empty, too long or no change",
+        "A proposal is stored with its difference from the newest version.",
+        "the whole text of the policy, changed",
+    ),
+    "gateway-store": Explained(
+        "a gateway's database in memory, or in a file with other tables",
+        "Accounts and tokens must outlive the process, and belong to nothing else.",
+        '`store = "clinic.gateway"`, or a postgresql:// URL with its own schema',
+    ),
+    "gateway-store-exposed": Explained(
+        "a gateway's database that other users can read",
+        "Who can write to it can make themselves the owner.",
+        "`chmod 600 clinic.gateway`",
+    ),
+    "gateway-store-damaged": Explained(
+        "a gateway's database that SQLite cannot read",
+        "Accounts and suspensions that cannot be read cannot be trusted. What was spent is in the ledger.",
+        "the newest backup",
+    ),
+    "gateway-newer-database": Explained(
+        "a gateway's database that a newer version of discreet has changed",
+        "An older program would misread it.",
+        "the newer program, or the backup that was made before it",
+    ),
+    "gateway-backup": Explained(
+        "`discreet account … backup` of a database in PostgreSQL",
+        "PostgreSQL has its own tools.",
+        "`pg_dump --schema=…`",
+    ),
+    "gateway-audit-changed": Explained(
+        "an audit whose lines were changed or removed",
+        "Each line has a hash of all lines before it.",
+        "a comparison with the newest backup",
+    ),
+    "gateway-policy-changed": Explained(
+        "a version of the policy that was changed in the gateway's database",
+        "Each version has a hash of all versions before it.",
+        "a comparison with the newest backup",
+    ),
+    "gateway-unavailable": Explained(
+        "a request while the gateway starts or stops",
+        "The process with the data does not respond. Nothing was handed out.",
+        "the same request again, with the same Idempotency-Key",
+    ),
+    "gateway-duration": Explained(
+        '`answer_after = "two seconds"`, or a time that is too long',
+        "A time is a number with a unit.",
+        '`"2s"`, `"500ms"`, `"1m"` or `"30d"`',
+    ),
+    "gateway-address": Explained(
+        '`http = "8080"` in `[gateway]`',
+        "A server listens on an address and a port.",
+        '`http = "127.0.0.1:8080"`',
+    ),
+    "gateway-users": Explained(
+        "`users` of `[gateway]` with one user, or the same twice",
+        "What analysts reach must not be able to read the data.",
+        '`users = ["discreet-vault", "discreet-desk"]`',
+    ),
+    "gateway-tls": Explained(
+        "a gateway that other machines can reach without TLS, or with half a certificate",
+        "Tokens would be readable on the way.",
+        "`certificate` and `key` in `[gateway]`, or an address of this machine alone",
+    ),
+}

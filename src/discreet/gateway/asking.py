@@ -1,0 +1,88 @@
+"""A question as it arrives at the gateway: its arguments, checked, and the public names under which it is known."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.errors import InvalidArgument
+from discreet.gateway.offices import check_arguments
+from discreet.gateway.settings import LONGEST, Settings, seconds_in
+from discreet.guarantees.accuracy import check_confidence
+
+OPTIONS = ("epsilon", "delta", "within", "confidence", "weights", "bounds")
+"""What a question is asked with, as in `Database.sql`."""
+FORMATS = ("json", "csv", "arrow")
+_LONGEST_TEXT, _LONGEST_KEY = 100_000, 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A question with its options. `length` is how long its slot is, in seconds."""
+
+    sql: str
+    options: dict[str, Any]
+    key: str | None = None
+    form: str = "json"
+    length: float = 0.0
+
+    @property
+    def digest(self) -> str:
+        """One name for the same words with the same options and key."""
+        words = [self.sql.strip(), self.options, self.key]
+        return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()
+
+
+def read_question(arguments: Mapping[str, Any], settings: Settings) -> Asked:
+    """The question in the arguments of a request. Without ε and `within`, the owner's default is used."""
+    check_arguments("ask", arguments, ("sql",), (*OPTIONS, "key", "format", "answer_after"))
+    options = read_options(arguments, settings)
+    key, form = arguments.get("key"), arguments.get("format", "json")
+    if key is not None and not (isinstance(key, str) and 0 < len(key) <= _LONGEST_KEY and key.isprintable()):
+        raise InvalidArgument(
+            f"The Idempotency-Key must be a text of 1 to {_LONGEST_KEY} characters, such as the id of a request.",
+            code="ledger-key",
+        )
+    if form not in FORMATS:
+        raise InvalidArgument(f"format must be one of {', '.join(FORMATS)}.", code="not-an-option")
+    length = settings.answer_after
+    if "answer_after" in arguments:
+        length = seconds_in(arguments["answer_after"], "answer_after", LONGEST)
+        if length < settings.answer_after:
+            raise InvalidArgument(
+                f"Answers leave after {settings.answer_after:g} s. Choose a longer time, or leave answer_after out.",
+                code="gateway-duration",
+            )
+    return Asked(sql=text_of(arguments), options=options, key=key, form=form, length=length)
+
+
+def read_options(arguments: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """The options of a question, as they are given to `Database.sql`."""
+    options = {name: arguments[name] for name in OPTIONS if arguments.get(name) is not None}
+    if "confidence" in options:
+        options["confidence"] = check_confidence(options["confidence"])
+    for name in ("within", "weights", "bounds"):
+        if not isinstance(options.get(name, {}), dict):
+            raise InvalidArgument(f'{name} must be an object, such as {{"n": 50}}.', code="wrong-type")
+    if "epsilon" not in options and "within" not in options:
+        if settings.question_default is None:
+            raise InvalidArgument(
+                "Say what the answer may cost, with epsilon, or how wrong it may be, with within.",
+                code="epsilon-or-within",
+            )
+        options["epsilon"] = float(settings.question_default)
+    return options
+
+
+def text_of(arguments: Mapping[str, Any]) -> str:
+    """The text of the question."""
+    sql = arguments.get("sql")
+    if not isinstance(sql, str) or not sql.strip() or len(sql) > _LONGEST_TEXT:
+        raise InvalidArgument(
+            f'sql must be a question of at most {_LONGEST_TEXT:,} characters, such as "SELECT COUNT(*) FROM visits".',
+            code="gateway-question",
+        )
+    return sql

@@ -1,0 +1,112 @@
+"""Time: a charged answer leaves at a fixed moment after its slot began, whatever happened meanwhile.
+
+A slot is a lane for a fixed time. Its start and its end are public: they depend on when questions came and on how long
+slots are, and on nothing that a lane read. What is not ready before the end is late: its process is killed, the result
+is discarded, and the same error leaves at the same moment, whether the lane was slow, failed or had no memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from discreet.errors import DiscreetError
+from discreet.gateway.frames import Frame
+from discreet.gateway.processes import Gone, Process
+
+MARGIN = 0.1
+"""The last part of a slot, in seconds, in which a late question is settled. It is at most a tenth of the slot."""
+ENDLESS = 3600.0
+"""Where answers leave when they are ready, a lane may take this long."""
+
+
+@dataclass
+class Slot:
+    """One charged question in one lane: what it was told that it would charge, and what became of it."""
+
+    length: float
+    charging: list[tuple[str | None, str | None]] = field(default_factory=list)
+    reply: Frame | None = None
+    """None if it was late, failed, or had no memory."""
+
+
+class Lanes:
+    """A fixed number of lanes. Questions get them in the order in which they come."""
+
+    def __init__(self, number: int, opening: Mapping[str, Any]) -> None:
+        self._all = [Process("lane", opening) for _ in range(number)]
+        self._idle: asyncio.Queue[Process] = asyncio.Queue()
+        self._resting: set[asyncio.Task[None]] = set()
+        self.waiting = 0
+
+    async def start(self) -> None:
+        """Start all of them."""
+        await asyncio.gather(*(one.start() for one in self._all))
+        for one in self._all:
+            self._idle.put_nowait(one)
+
+    async def run(
+        self,
+        given: Mapping[str, Any],
+        length: float,
+        begin: Callable[[], Awaitable[None]],
+        settle: Callable[[Slot], Awaitable[None]],
+    ) -> Slot:
+        """Answer a question in the next free lane, and return at the end of its slot. `begin` runs just before the
+        slot begins, and may refuse. `settle` runs when the answer is there, or late, before the slot ends.
+        """
+        self.waiting += 1
+        try:
+            lane = await self._idle.get()
+        finally:
+            self.waiting -= 1
+        try:
+            await begin()
+        except BaseException:
+            self._idle.put_nowait(lane)
+            raise
+        loop, slot = asyncio.get_running_loop(), Slot(length)
+        end = loop.time() + length
+        try:
+            await self._answer(lane, slot, given, end - min(MARGIN, length / 10) if length else loop.time() + ENDLESS)
+            if slot.reply is None:
+                lane.kill()
+            await settle(slot)
+        finally:
+            await asyncio.sleep(max(0.0, end - loop.time()))
+            if lane.is_alive:
+                self._idle.put_nowait(lane)
+            else:
+                self._rest(lane, end + length)
+        return slot
+
+    async def _answer(self, lane: Process, slot: Slot, given: Mapping[str, Any], cut: float) -> None:
+        with contextlib.suppress(TimeoutError, Gone):
+            async with asyncio.timeout_at(cut):
+                reply = await lane.ask("ask", given, lambda names: slot.charging.append((names[0], names[1])))
+                if not reply.header.get("failed"):
+                    slot.reply = reply
+
+    def _rest(self, lane: Process, until: float) -> None:
+        """A lane after a late question: it is started again, and used one slot later. Both are public by then."""
+        task = asyncio.get_running_loop().create_task(self._restart(lane, until))
+        self._resting.add(task)
+        task.add_done_callback(self._resting.discard)
+
+    async def _restart(self, lane: Process, until: float) -> None:
+        while not lane.is_alive:
+            with contextlib.suppress(DiscreetError):
+                await lane.start()
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(max(0.0, until - asyncio.get_running_loop().time()))
+        self._idle.put_nowait(lane)
+
+    def stop(self) -> None:
+        """End all of them."""
+        for task in self._resting:
+            task.cancel()
+        for one in self._all:
+            one.kill()

@@ -1,0 +1,41 @@
+"""The program of the desk: it reads from its input where the vault is, and serves on the sockets it was given."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from pathlib import Path
+
+from discreet.errors import DiscreetError
+from discreet.gateway.desk_server import serve_desk
+from discreet.gateway.settings import OidcSettings, Settings
+
+
+def main() -> None:
+    """Serve until the supervisor says stop."""
+    opening = json.load(sys.stdin)
+    listening = {name: socket.socket(fileno=number) for name, number in opening["listening"].items()}
+    oidc = opening["oidc"]
+    settings = Settings(
+        certificate=opening["certificate"],
+        key=opening["key"],
+        answer_after=opening["answer_after"],
+        oidc=None if oidc is None else OidcSettings(**oidc),
+    )
+    metrics = [listening["metrics"]] if "metrics" in listening else []
+    try:
+        serve_desk(
+            [listening["http"]],
+            Path(opening["vault"]),
+            settings,
+            metrics=metrics,
+            ready=lambda: print("ready", flush=True),
+        )
+    except DiscreetError as error:
+        print(f"error [{error.code}]: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

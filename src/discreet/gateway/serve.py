@@ -1,0 +1,262 @@
+"""`discreet serve`: starts vault and desk, each as its own user if it can, and keeps them running.
+
+It holds the listening sockets, so that a new pair can take over from a running one: the old pair answers what it has
+begun, and no connection is refused meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import logging.handlers
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from discreet.datasets.policy import Policy
+from discreet.errors import InvalidArgument, ServiceUnavailable
+from discreet.gateway.isolation import User, problems, this_user, users_of
+from discreet.gateway.settings import Address, Settings, load_settings
+
+PATIENCE = 120.0
+"""How many seconds vault and desk may take until they are ready: the vault copies a new version of the data."""
+_LOG_SIZE, _LOGS = 10 * 2**20, 5
+_AGAIN = 1.0
+"""A process that ended by itself is started again after so many seconds."""
+_KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "HOME")
+"""The desk gets only these of the environment: others may hold passwords."""
+
+
+class Pair:
+    """A vault and its desk."""
+
+    def __init__(
+        self,
+        policy: Path,
+        settings: Settings,
+        sockets: dict[str, socket.socket],
+        folder: Path,
+        users: tuple[User, User],
+    ) -> None:
+        self.policy, self.settings, self.sockets, self._users = policy, settings, sockets, users
+        self.folder = Path(tempfile.mkdtemp(prefix="pair-", dir=folder))
+        self._own(self.folder, self._users[0], self._users[1])
+        self.vault = self._start_vault()
+        self.desk = self._start_desk()
+
+    @staticmethod
+    def _own(folder: Path, vault: User, desk: User) -> None:
+        """A folder in which the vault makes its socket, and which the desk can enter."""
+        if vault != desk:
+            os.chown(folder, vault.user, desk.group)
+        folder.chmod(0o2710)  # what is made inside belongs to the desk's group
+
+    @property
+    def _path(self) -> Path:
+        return self.folder / "vault"
+
+    def _start_vault(self) -> subprocess.Popen[str]:
+        user, desk = self._users
+        command = [sys.executable, "-m", "discreet.gateway.vault", str(self.policy), str(self._path), str(desk.user)]
+        return _ready(_started(command, user), "vault")
+
+    def _start_desk(self) -> subprocess.Popen[str]:
+        listening = {name: one.fileno() for name, one in self.sockets.items()}
+        command = [sys.executable, "-m", "discreet.gateway.desk_process"]
+        process = _started(
+            command,
+            self._users[1],
+            pass_fds=tuple(listening.values()),
+            env={name: os.environ[name] for name in _KEPT if name in os.environ},
+            stdin=subprocess.PIPE,
+        )
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(desk_opening(self.settings, self._path, listening)))
+            process.stdin.close()
+        return _ready(process, "desk")
+
+    def revive(self) -> list[str]:
+        """Start again what ended by itself. Returns the names of what did."""
+        gone = [name for name in ("vault", "desk") if getattr(self, name).poll() is not None]
+        if gone:
+            time.sleep(_AGAIN)
+        if "vault" in gone:
+            self.vault = self._start_vault()
+        if "desk" in gone:
+            self.desk = self._start_desk()
+        return gone
+
+    def stop(self) -> None:
+        """Let both finish what they have begun: first the desk, then the vault."""
+        longest = max(self.settings.answer_after * 3, 10.0) + PATIENCE
+        for process in (self.desk, self.vault):
+            process.terminate()
+            try:
+                process.wait(timeout=longest)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def desk_opening(settings: Settings, vault: Path, listening: dict[str, int]) -> dict[str, Any]:
+    """What the desk is told: where the vault is, its sockets, and the settings that concern it. No place of data."""
+    oidc = settings.oidc
+    return {
+        "vault": str(vault),
+        "listening": listening,
+        "certificate": settings.certificate,
+        "key": settings.key,
+        "answer_after": settings.answer_after,
+        "oidc": None if oidc is None else vars(oidc),
+    }
+
+
+def _started(command: list[str], user: User, **given: Any) -> subprocess.Popen[str]:
+    known: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "text": True}
+    known |= {"start_new_session": True, "cwd": "/"} | user.given | given  # Ctrl-C reaches this process only
+    return subprocess.Popen(command, **known)
+
+
+def _ready(process: subprocess.Popen[str], name: str) -> subprocess.Popen[str]:
+    """The process, after it said that it is ready."""
+    assert process.stdout is not None
+    found, _, _ = select.select([process.stdout], [], [], PATIENCE)
+    if found and process.stdout.readline().strip() == "ready":
+        return process
+    process.kill()
+    process.wait()
+    raise ServiceUnavailable(
+        f"The {name} of the gateway did not start. Its own message is above. Nothing was charged.",
+        code="gateway-unavailable",
+    )
+
+
+def listen(settings: Settings) -> dict[str, socket.socket]:
+    """The listening sockets of the desk. Those of one port are opened before a user is given up."""
+    found = {}
+    for name, address in (("http", settings.http), ("metrics", settings.metrics)):
+        if address is not None:
+            found[name] = _listening(address, name)
+    return found
+
+
+def _listening(address: Address, name: str) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        return socket.create_server((address.host, address.port), family=family, backlog=1024)
+    except OSError as error:
+        raise InvalidArgument(
+            f"{name} = {address} of [gateway] cannot be used: {error.strerror}. Choose another port.",
+            code="port-unavailable",
+        ) from None
+
+
+class Supervisor:
+    """Keeps one pair running: a new one on SIGHUP, none after SIGTERM or Ctrl-C."""
+
+    def __init__(self, policy: str | Path, *, isolated: bool = True) -> None:
+        self.policy_file = Path(policy).expanduser().resolve()
+        self.policy, self.settings = load_settings(self.policy_file)
+        self.problems = problems(self.policy, self.settings)
+        if self.problems and os.geteuid() == 0 and isolated:
+            raise not_isolated(self.problems)
+        self._users = (this_user(), this_user()) if self.problems else users_of(self.settings)
+        self._log = _log(self.settings)
+        self._signals: list[int] = []
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Pair]:
+        """A running pair, stopped at the end."""
+        folder = Path(tempfile.mkdtemp(prefix="discreet-"))
+        folder.chmod(0o711)
+        sockets = listen(self.settings)
+        self._pair = Pair(self.policy_file, self.settings, sockets, folder, self._users)
+        self._log.info("started")
+        try:
+            yield self._pair
+        finally:
+            self._pair.stop()
+            for one in sockets.values():
+                one.close()
+            shutil.rmtree(folder, ignore_errors=True)
+            self._log.info("stopped")
+
+    def addresses(self) -> dict[str, str]:
+        """Where the desk is reached. A port of 0 is the one that was given."""
+        secure = "https" if self.settings.certificate else "http"
+        found = {}
+        for name, one in self._pair.sockets.items():
+            host, port = one.getsockname()[:2]
+            found[name] = f"{secure}://{Address(host, port)}" + ("/metrics" if name == "metrics" else "")
+        return found
+
+    def watch(self) -> None:
+        """Revive what ends, replace the pair on SIGHUP, and return on SIGTERM or Ctrl-C."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda found, _: self._signals.append(found))
+        while True:
+            if signal.SIGTERM in self._signals or signal.SIGINT in self._signals:
+                return
+            if signal.SIGHUP in self._signals:
+                self._signals.clear()
+                self.replace()
+            try:
+                for name in self._pair.revive():
+                    self._log.warning("%s ended and was started again", name)
+            except ServiceUnavailable as error:
+                self._log.error("%s", error)
+            time.sleep(0.2)
+
+    def replace(self) -> None:
+        """Start a new pair from what is installed now, and let the old one finish. If it does not start, keep the
+        old.
+        """
+        old = self._pair
+        try:
+            self.policy, self.settings = load_settings(self.policy_file)
+            self._pair = Pair(self.policy_file, self.settings, old.sockets, old.folder.parent, self._users)
+        except (InvalidArgument, ServiceUnavailable) as error:
+            self._log.error("the running pair was kept: %s", error)
+            print(f"error [{error.code}]: {error} The running pair was kept.", file=sys.stderr)
+            return
+        old.stop()
+        self._log.info("replaced")
+
+
+def not_isolated(found: list[str]) -> InvalidArgument:
+    """The error if an analyst who takes over the desk could read the data."""
+    return InvalidArgument(
+        f"NOT ISOLATED: {'; '.join(found)}. Nothing was started. Correct it, or try things out with --not-isolated.",
+        code="gateway-not-isolated",
+    )
+
+
+def _log(settings: Settings) -> logging.Logger:
+    """The log of starts, stops and failures. It has no questions, names or addresses. Old ones are removed."""
+    log = logging.getLogger("discreet.gateway")
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    log.handlers = [logging.NullHandler()]
+    if settings.log:
+        handler = logging.handlers.RotatingFileHandler(settings.log, maxBytes=_LOG_SIZE, backupCount=_LOGS)
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        log.handlers = [handler]
+    return log
+
+
+def check(policy: Policy, settings: Settings) -> None:
+    """Refuse unless the desk is isolated from the data."""
+    if found := problems(policy, settings):
+        raise not_isolated(found)

@@ -1,0 +1,112 @@
+"""The tables of the gateway's database, as a numbered list of changes. A change that was published is never edited:
+a new one is appended.
+
+Amounts of ε are whole numbers of 10^-18, as in the ledger, written as text because they exceed 64 bits. Times are
+microseconds since 1970.
+"""
+
+from __future__ import annotations
+
+_FIRST = (
+    """CREATE TABLE accounts (
+        name TEXT PRIMARY KEY,
+        folded TEXT NOT NULL UNIQUE,
+        role TEXT NOT NULL,
+        suspended {integer} NOT NULL,
+        at {integer} NOT NULL)""",
+    """CREATE TABLE tokens (
+        id TEXT PRIMARY KEY,
+        account TEXT NOT NULL REFERENCES accounts (name),
+        name TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        scram TEXT NOT NULL,
+        scopes TEXT NOT NULL,
+        at {integer} NOT NULL,
+        expires {integer} NOT NULL,
+        revoked {integer} NOT NULL,
+        units TEXT,
+        spent TEXT NOT NULL,
+        session_start {integer} NOT NULL,
+        session_last {integer} NOT NULL,
+        session_spent TEXT NOT NULL)""",
+    "CREATE INDEX tokens_of_account ON tokens (account)",
+    """CREATE TABLE links (
+        digest TEXT PRIMARY KEY,
+        account TEXT NOT NULL REFERENCES accounts (name),
+        expires {integer} NOT NULL,
+        used {integer} NOT NULL)""",
+    """CREATE TABLE days (
+        account TEXT NOT NULL,
+        day {integer} NOT NULL,
+        spent TEXT NOT NULL,
+        PRIMARY KEY (account, day))""",
+    """CREATE TABLE reservations (
+        number {integer} PRIMARY KEY,
+        account TEXT NOT NULL,
+        token TEXT,
+        units TEXT NOT NULL,
+        day {integer} NOT NULL,
+        session_start {integer} NOT NULL,
+        request {integer})""",
+    """CREATE TABLE requests (
+        number {integer} PRIMARY KEY,
+        account TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        sql TEXT NOT NULL,
+        units TEXT NOT NULL,
+        at {integer} NOT NULL,
+        state TEXT NOT NULL,
+        decided_by TEXT,
+        decided_at {integer},
+        why TEXT)""",
+    "CREATE INDEX requests_of_account ON requests (account, digest)",
+    """CREATE TABLE questions (
+        account TEXT NOT NULL,
+        number {integer} NOT NULL,
+        receipt TEXT NOT NULL,
+        sql TEXT NOT NULL,
+        options TEXT NOT NULL,
+        at {integer} NOT NULL,
+        PRIMARY KEY (account, number),
+        UNIQUE (account, receipt))""",
+    """CREATE TABLE late (
+        number {integer} PRIMARY KEY,
+        account TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        at {integer} NOT NULL,
+        period {integer} NOT NULL)""",
+    """CREATE TABLE alerts (
+        account TEXT PRIMARY KEY,
+        at {integer} NOT NULL,
+        said TEXT NOT NULL)""",
+    """CREATE TABLE policies (
+        number {integer} PRIMARY KEY,
+        content TEXT NOT NULL,
+        at {integer} NOT NULL,
+        chain TEXT NOT NULL)""",
+    """CREATE TABLE proposals (
+        number {integer} PRIMARY KEY,
+        author TEXT NOT NULL,
+        content TEXT NOT NULL,
+        diff TEXT NOT NULL,
+        why TEXT NOT NULL,
+        base {integer} NOT NULL,
+        at {integer} NOT NULL,
+        state TEXT NOT NULL,
+        decided_by TEXT,
+        decided_at {integer},
+        decided_why TEXT)""",
+    """CREATE TABLE audit (
+        number {integer} PRIMARY KEY,
+        at {integer} NOT NULL,
+        who TEXT NOT NULL,
+        what TEXT NOT NULL,
+        details TEXT NOT NULL,
+        chain TEXT NOT NULL)""",
+    """INSERT INTO meta (name, value) VALUES
+        ('stopped', '0'), ('period', '1'), ('late', '0'), ('asked', '0'), ('past_tenths', '0'),
+        ('reservations', '0'), ('audit_number', '0'), ('audit_chain', '')""",
+)
+
+MIGRATIONS = (_FIRST,)
+"""What each version added. The version of a database is the number of those that were applied."""

@@ -1,0 +1,466 @@
+"""The vault: the only process with the data, the ledger and the accounts. It decides, and the desk only carries.
+
+Each request names a verb and brings a token. What is free is answered at once, by processes that have no private row.
+What is charged waits for a lane, and leaves at the end of its slot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+from discreet.errors import (
+    BudgetExhausted,
+    DiscreetError,
+    EngineFailed,
+    InvalidArgument,
+    ServiceUnavailable,
+)
+from discreet.gateway import late, limits, offices, policies, questions
+from discreet.gateway.accounts import CHARGED, Login, begin_session
+from discreet.gateway.asking import OPTIONS, Asked, read_options, read_question, text_of
+from discreet.gateway.clock import Lanes, Slot
+from discreet.gateway.counters import Counters
+from discreet.gateway.frames import BadFrame, Frame, refusal, serve_frames
+from discreet.gateway.offices import Office, check_arguments, check_caller
+from discreet.gateway.oidc import Verifier
+from discreet.gateway.processes import Readers, error_in
+from discreet.gateway.settings import Settings, load_settings
+from discreet.gateway.snapshot import published
+from discreet.gateway.store import GatewayStore
+from discreet.gateway.tokens import ROLES, Caller, Callers, digest_of, login_error
+from discreet.gateway.views import NotBought
+from discreet.ledger import Ledger
+from discreet.ledger.record import read_guarantee
+from discreet.ledger.store import URLS
+
+T = TypeVar("T")
+_REMEMBERED = 64 * 2**20
+"""So many bytes of answers that were bought before are kept in memory, to be served at once."""
+_OPEN = ("login", "leaked")
+"""The verbs that need no token."""
+_MOST_WAITING = 1000
+_MOST_OF_ONE = 200
+"""How many questions may wait for a lane, of all accounts and of one."""
+_MOST_SESSIONS = 10_000
+
+
+class Remembered:
+    """Answers that were found before, the newest ones. Everything in it was released to whoever may see it again."""
+
+    def __init__(self, most: int = _REMEMBERED) -> None:
+        self._most, self._size = most, 0
+        self._frames: OrderedDict[tuple[str, str, str], Frame] = OrderedDict()
+
+    def get(self, name: tuple[str, str, str]) -> Frame | None:
+        """The answer under this name."""
+        found = self._frames.get(name)
+        if found is not None:
+            self._frames.move_to_end(name)
+        return found
+
+    def put(self, name: tuple[str, str, str], frame: Frame) -> None:
+        """Remember an answer, and forget the oldest ones if there is no room."""
+        if name in self._frames or len(frame.body) > self._most // 8:
+            return
+        self._frames[name] = frame
+        self._size += len(frame.body)
+        while self._size > self._most:
+            _, gone = self._frames.popitem(last=False)
+            self._size -= len(gone.body)
+
+
+class Vault:
+    """The state of a running vault."""
+
+    def __init__(self, settings: Settings, ledger: Ledger, store: GatewayStore, opening: Mapping[str, Any]) -> None:
+        self.settings, self.ledger, self.store = settings, ledger, store
+        self.office = Office(store=store, ledger=ledger, settings=settings, now=time.time)
+        self.counters = Counters()
+        self._callers = Callers(store)
+        self._verifier = None if settings.oidc is None else Verifier(settings.oidc)
+        self._sessions: dict[str, str] = {}
+        cores = os.cpu_count() or 1
+        lane = {"memory": settings.lane_memory, "threads": max(1, cores // settings.lanes)}
+        self._lanes = Lanes(settings.lanes, {**opening, **lane})
+        self._readers = Readers(min(4, max(1, cores // 2)), {**opening, "threads": 1})
+        self._books = ThreadPoolExecutor(1, thread_name_prefix="books")
+        self._remembered = Remembered()
+        self._running: dict[tuple[Any, ...], asyncio.Task[Frame]] = {}
+        self._ending = False
+        self.is_unsettled = False
+        """Whether a late question could not be settled. Then nothing is charged until the vault is started again."""
+
+    async def start(self) -> None:
+        """Start the processes that plan and answer."""
+        await asyncio.gather(self._lanes.start(), self._readers.start())
+
+    async def drain(self) -> None:
+        """Charge nothing new, wait for the slots that are running, and end."""
+        self._ending = True
+        while self._running:
+            await asyncio.wait(self._running.values())
+        self._lanes.stop()
+        self._readers.stop()
+        self._books.shutdown()
+
+    async def _in_books(self, call: Callable[..., T], *given: Any, **named: Any) -> T:
+        """Run what reads or writes a database without holding up the others."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._books, lambda: call(*given, **named))
+
+    # --- requests -------------------------------------------------------------------------------------------
+
+    async def handle(self, frame: Frame) -> Frame:
+        """The reply to a request of the desk. An error says only what its class and its code say."""
+        verb = frame.header.get("verb")
+        try:
+            reply = await self._handle(verb, frame)
+        except BadFrame:
+            reply = refusal(InvalidArgument("The body must be one JSON object.", code="gateway-body"))
+        except DiscreetError as error:
+            reply = refusal(error)
+        except Exception:  # a fault of ours: its message could say too much
+            reply = refusal(DiscreetError("The gateway failed. Nothing was handed out.", code="gateway-failed"))
+        self.counters.count(str(verb) if verb in _VERBS or verb in offices.VERBS else "other", reply.header)
+        return reply
+
+    async def _handle(self, verb: Any, frame: Frame) -> Frame:
+        if verb == "health":
+            return json_frame({"ok": not self._ending})
+        if verb == "login" and "id_token" in frame.arguments:
+            return json_frame(await self._login(frame.arguments))
+        if verb in _OPEN:
+            return json_frame(await self._in_books(offices.VERBS[verb], self.office, None, frame.arguments))
+        caller = await self._caller(frame.header.get("token"))
+        if verb in _VERBS:
+            answered: Frame = await _VERBS[verb](self, caller, frame.arguments)
+            return answered
+        if verb in offices.VERBS:
+            return json_frame(await self._in_books(offices.VERBS[verb], self.office, caller, frame.arguments))
+        raise InvalidArgument("There is no such request.", code="gateway-not-found")
+
+    async def _caller(self, token: Any) -> Caller:
+        """Who calls. A token of the login provider begins a session here, once."""
+        if self._verifier is not None and isinstance(token, str) and token.count(".") == 2:
+            token = await self._session_of(token)
+        if self.settings.store.startswith(URLS):
+            return await self._in_books(self._callers.caller, token, time.time())
+        return self._callers.caller(token, time.time())
+
+    async def _session_of(self, token: str) -> str:
+        """The session of a token of the login provider, which is checked each time."""
+        assert self._verifier is not None
+        name, digest = await self._verifier.account(token), digest_of(token)
+        if name is None:
+            self._sessions.pop(digest, None)
+            raise login_error()
+        if digest not in self._sessions:
+            if len(self._sessions) >= _MOST_SESSIONS:
+                self._sessions.clear()
+            self._sessions[digest] = (await self._begin_session(name)).text
+        return self._sessions[digest]
+
+    async def _login(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """A session for whoever the login provider says has come from this login."""
+        check_arguments("login", arguments, ("id_token", "nonce"), ())
+        name = None
+        if self._verifier is not None and isinstance(arguments["nonce"], str):
+            name = await self._verifier.account(arguments["id_token"], nonce=arguments["nonce"])
+        if name is None:
+            raise login_error()
+        begun = await self._begin_session(name)
+        return {"token": begun.text, "account": begun.account, "expires": begun.expires}
+
+    async def _begin_session(self, name: str) -> Login:
+        try:
+            return await self._in_books(begin_session, self.store, name, "by the login provider", time.time())
+        except InvalidArgument:  # somebody whom the provider knows, but who has no account here
+            raise login_error() from None
+
+    # --- questions ------------------------------------------------------------------------------------------
+
+    async def ask(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
+        """Answer a question: at once if it was bought before, otherwise at the end of its slot."""
+        check_caller(caller, "ask", ROLES, "replay")
+        return await self._answer(caller, read_question(arguments, self.settings))
+
+    async def _answer(self, caller: Caller, asked: Asked) -> Frame:
+        """The answer to a question. Those who ask the same at the same time share one."""
+        name = (self._shelf(caller), asked.digest, asked.form)
+        found = self._remembered.get(name)
+        if found is not None:
+            return found
+        same = (caller.account, "ask" in caller.scopes, asked.length, *name[1:])
+        if same not in self._running:
+            self._check_room(caller)
+            task = asyncio.get_running_loop().create_task(self._find_or_buy(caller, asked, name))
+            self._running[same] = task
+            task.add_done_callback(lambda _: self._running.pop(same, None))
+        return await asyncio.shield(self._running[same])
+
+    async def _find_or_buy(self, caller: Caller, asked: Asked, name: tuple[str, str, str]) -> Frame:
+        if asked.key is not None and await self._in_books(late.was_late, self.store, caller.account, asked.digest):
+            raise late_error()  # one key is charged once, whatever came of it
+        given = await self._given(caller, asked)
+        reply = await self._readers.ask("ask", given)
+        if not reply.header.get("ok"):
+            raise _failure(reply)
+        if reply.header.get("bought") is not False:
+            if reply.header["receipt"] is not None:  # otherwise it is public, and says what remains now
+                await self._in_books(note, self.store, caller, asked, reply.header["receipt"])
+                self._remembered.put(name, Frame({"ok": True, "type": reply.header["type"]}, reply.body))
+            return reply
+        if "ask" not in caller.scopes:
+            raise NotBought("This was not bought before, and this account or token shows only what was.")
+        return await self._buy(caller, asked, given, reply.header)
+
+    def _shelf(self, caller: Caller) -> str:
+        """Whose answers a caller sees: with `share`, everybody's are on one shelf."""
+        return "" if self.settings.share == "everyone" else f"{caller.role} {caller.account}"
+
+    async def _given(self, caller: Caller, asked: Asked) -> dict[str, Any]:
+        """What a worker is told about a question."""
+        others = await self._in_books(lambda: self.ledger.analysts) if self.settings.share == "everyone" else ()
+        return {
+            "sql": asked.sql,
+            "options": asked.options,
+            "analyst": account_of(caller),
+            "form": asked.form,
+            "key": asked.key,
+            "others": list(others),
+        }
+
+    def _check_room(self, caller: Caller) -> None:
+        own = sum(account == caller.account for account, *_ in self._running)
+        if self._ending or self.is_unsettled:
+            raise ServiceUnavailable(
+                "The gateway is stopping. Nothing was charged. Ask again with the same Idempotency-Key.",
+                code="gateway-unavailable",
+            )
+        if own >= _MOST_OF_ONE or len(self._running) >= _MOST_WAITING:
+            raise ServiceUnavailable(
+                "Too many questions are waiting. Nothing was charged. Ask again later.", code="gateway-busy"
+            )
+
+    async def _buy(self, caller: Caller, asked: Asked, given: Mapping[str, Any], costs: Mapping[str, Any]) -> Frame:
+        """Count the question against the limits, answer it in a lane, and return at the end of the slot."""
+        purchase = Purchase(self, caller, asked, costs)
+        given = {**given, "others": []}
+        slot = await self._lanes.run(
+            given,
+            asked.length,
+            lambda: self._in_books(purchase.begin),
+            lambda slot: self._in_books(purchase.settle, slot),
+        )
+        if slot.reply is None:
+            raise late_error()
+        if not slot.reply.header.get("ok"):
+            raise _failure(slot.reply)
+        return Frame({"ok": True, "type": slot.reply.header["type"]}, slot.reply.body)
+
+    # --- free requests --------------------------------------------------------------------------------------
+
+    async def again(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
+        """The stored answer with a receipt of the caller's own."""
+        check_caller(caller, "again", ROLES, "replay")
+        check_arguments("again", arguments, ("receipt",), ("format",))
+        found = await self._in_books(questions.find_question, self.store, caller.account, arguments.get("receipt"))
+        if found is None:
+            raise InvalidArgument(
+                "There is no answer with this receipt among yours. See /v1/history.", code="gateway-not-found"
+            )
+        given = {"sql": found.sql, **found.options, "format": arguments.get("format", "json")}
+        asked = read_question(given, self.settings)
+        reply = await self._readers.ask("ask", await self._given(caller, asked))
+        if not reply.header.get("ok"):
+            raise _failure(reply)
+        if reply.header.get("bought") is False:
+            raise InvalidArgument(
+                "This answer was bought for other declarations or another version of the data. Ask the question again.",
+                code="gateway-not-found",
+            )
+        return reply
+
+    async def plan(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
+        """Explain a question, for free."""
+        check_caller(caller, "plan", ROLES, "explain")
+        check_arguments("plan", arguments, ("sql",), OPTIONS)
+        options = read_options(arguments, self.settings)
+        return await self._read("plan", caller, sql=text_of(arguments), options=options)
+
+    async def describe(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
+        """The columns that an answer would have, for free and without an ε."""
+        check_caller(caller, "describe", ROLES, "explain")
+        check_arguments("describe", arguments, ("sql",), ())
+        return await self._read("describe", caller, sql=text_of(arguments))
+
+    async def tables(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
+        """What may be asked."""
+        check_caller(caller, "tables", ROLES, "explain")
+        check_arguments("tables", arguments, (), ())
+        return await self._read("tables", caller)
+
+    async def metrics(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
+        """Counts of requests and refusals for the owner's monitoring. Nothing in them depends on an answer."""
+        check_caller(caller, "metrics", ROLES, "metrics")
+        check_arguments("metrics", arguments, (), ())
+        standing = await self._in_books(self._standing)
+        return Frame({"ok": True, "type": Counters.TYPE}, self.counters.exposed(self._lanes.waiting, standing))
+
+    def _standing(self) -> dict[str, float]:
+        asked, count = late.charged_count(self.store), late.late_count(self.store)
+        return {"late": count, "charged": asked, "bits": late.bits(self.settings.late_allowed, asked)}
+
+    async def _read(self, verb: str, caller: Caller, **given: Any) -> Frame:
+        reply = await self._readers.ask(verb, {"analyst": account_of(caller), **given})
+        if not reply.header.get("ok"):
+            raise _failure(reply)
+        return reply
+
+
+_VERBS: dict[str, Any] = {
+    name: getattr(Vault, name) for name in ("ask", "again", "plan", "describe", "tables", "metrics")
+}
+
+
+class Purchase:
+    """One charged question, from its reservation to its record. Everything here runs in the thread of the books."""
+
+    def __init__(self, vault: Vault, caller: Caller, asked: Asked, costs: Mapping[str, Any]) -> None:
+        self._vault, self._caller, self._asked = vault, caller, asked
+        self._owed, self._epsilon = costs["owed"], Fraction(costs["epsilon"])
+        self._ledger = vault.ledger.for_analyst(name) if (name := account_of(caller)) else vault.ledger
+        self._before = 0
+
+    def begin(self) -> None:
+        """Count the question against every limit, before anything is charged."""
+        vault = self._vault
+        given = {"digest": self._asked.digest, "sql": self._asked.sql}
+        self._reserved = limits.reserve(
+            vault.store, vault.settings, self._caller, self._epsilon, vault.office.now(), **given
+        )
+        self._before = self._ledger.count
+
+    def settle(self, slot: Slot) -> None:
+        """Record what became of the question, before its slot ends."""
+        vault, now = self._vault, self._vault.office.now()
+        if slot.reply is None:
+            vault.is_unsettled = True
+            self._charge_all(slot)
+            late.record_late(vault.store, self._caller.account, self._asked.digest, now)
+            vault.is_unsettled = False
+            return
+        header = slot.reply.header
+        if header.get("ok"):
+            note(vault.store, self._caller, self._asked, header["receipt"])
+        elif header.get("kind") == BudgetExhausted.__name__ and not self._ledger.charged(
+            slot.charging, after=self._before
+        ):
+            limits.undo(vault.store, self._reserved)
+
+    def _charge_all(self, slot: Slot) -> None:
+        """Discard what a late question drew, and charge the rest of what it would have cost: how far it came must not
+        show in what remains.
+        """
+        discarded = self._ledger.discard(slot.charging, after=self._before)
+        rest = [read_guarantee(text) for text in self._owed[len(discarded) :]]
+        asked = f"{self._asked.sql} (not answered in time)"
+        for number, cost in enumerate(rest, 1):
+            key = self._asked.key if number == len(rest) else None  # it is used up
+            with contextlib.suppress(BudgetExhausted):
+                self._ledger.charge(cost, asked=asked, mechanism="discarded", key=key)
+
+
+def note(store: GatewayStore, caller: Caller, asked: Asked, receipt: str) -> None:
+    """Remember what a receipt was for, so that its answer can be asked for again."""
+    options = {**asked.options, **({} if asked.key is None else {"key": asked.key})}
+    questions.note_question(store, caller.account, receipt, asked.sql, options, time.time())
+
+
+def account_of(caller: Caller) -> str:
+    """The account in the ledger that a caller's questions are charged to. The owner's are the data set's own."""
+    return caller.account if caller.role in CHARGED else ""
+
+
+def late_error() -> EngineFailed:
+    """What leaves at the end of a slot if no answer did: the same, whatever the reason."""
+    return EngineFailed(
+        "There is no answer: it was not ready in time, or could not be computed. What the question costs stays "
+        "charged, and to ask again is a new charge. Ask for less, or choose a longer answer_after before you ask.",
+        code="gateway-late",
+    )
+
+
+def _failure(reply: Frame) -> DiscreetError:
+    """The error in the reply of a worker."""
+    if reply.header.get("failed"):
+        return DiscreetError("The gateway failed. Nothing was handed out.", code="gateway-failed")
+    return error_in(reply)
+
+
+def json_frame(content: Any) -> Frame:
+    """A reply in JSON."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, default=str)
+    return Frame({"ok": True, "type": "application/json"}, text.encode())
+
+
+# --- the process --------------------------------------------------------------------------------------------
+
+
+def open_vault(policy_file: str | Path) -> Vault:
+    """A vault on the data, the ledger and the gateway's database that a policy names. A new version of the data is
+    published first.
+    """
+    file = Path(policy_file).resolve()
+    policy, settings = load_settings(file)
+    opening = {
+        "policy": file.read_text(encoding="utf-8"),
+        "folder": str(file.parent),
+        "version": settings.version,
+        "store": settings.store,
+    }
+    published(policy, settings.version, settings.store)
+    ledger = Ledger.open(policy.ledger, protects=policy.unit, limit=policy.limit, rule=policy.rule)
+    store = GatewayStore(settings.store)
+    policies.record_policy(store, policy.public_text(), time.time())
+    return Vault(settings, ledger, store, opening)
+
+
+async def serve_vault(vault: Vault, path: Path, users: Collection[int]) -> None:
+    """Serve a vault at a Unix socket until the process is told to stop."""
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    await vault.start()
+    server = await serve_frames(path, vault.handle, users, mode=0o660)
+    print("ready", flush=True)
+    await stopped.wait()
+    await vault.drain()
+    server.close()
+
+
+def main() -> None:
+    """Run a vault: its policy, the path of its socket, and the user id of the desk are the arguments."""
+    policy, path, desk = sys.argv[1:4]
+    os.umask(0o077)
+    try:
+        asyncio.run(serve_vault(open_vault(policy), Path(path), {int(desk), os.getuid()}))
+    except DiscreetError as error:
+        print(f"error [{error.code}]: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""Two views of a ledger: one that finds what was bought and charges nothing, and one that says what it will charge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from discreet.errors import NotAllowed
+from discreet.guarantees.guarantee import Guarantee
+from discreet.ledger import Entry, Identity, Ledger
+from discreet.ledger.request import Request, request_of
+from discreet.ledger.store import Execute
+
+
+class NotBought(NotAllowed):
+    """The answer was not bought before, and this view of the ledger buys nothing."""
+
+    code = "gateway-not-bought"
+
+
+class Replays(Ledger):
+    """A ledger that charges nothing. What an analyst bought before is found, and so is what `others` bought.
+
+    Promise: nothing is ever written.
+    """
+
+    others: Sequence[str] = ()
+
+    def charge(
+        self,
+        guarantee: Guarantee,
+        *,
+        asked: str,
+        mechanism: Any = "",
+        key: str | None = None,
+        identity: Identity | None = None,
+        about: Any = None,
+        mark: str = "",
+    ) -> Entry:
+        """The charge that was made before, with its answer. Raises NotBought if there is none."""
+        request = request_of(guarantee.stated_for(self.protects), asked, mechanism, key, identity, about)
+        with self._store.transaction(write=False) as execute:
+            found, _ = self._made_before(execute, request)
+        if found is None or found.state != "answered":
+            raise NotBought("This was not bought before, and this account shows only what was.")
+        return found
+
+    def _made_before(self, execute: Execute, request: Request) -> tuple[Entry | None, Request]:
+        found, request = super()._made_before(execute, request)
+        if found is not None or not self.others:
+            return found, request
+        shared = request._replace(retry_key=None)
+        for name in self.others:
+            found, _ = type(self)(self._store, self._terms, name)._made_before(execute, shared)
+            if found is not None and found.state == "answered":
+                return found, request
+        return None, request
+
+    def _check_own(self, entry: Entry) -> None:
+        if entry.analyst not in self.others:
+            super()._check_own(entry)
+
+
+class Watched(Ledger):
+    """A ledger that says which requests it is about to charge, before it does."""
+
+    told: Callable[[str | None, str | None], None] | None = None
+
+    def charge(self, guarantee: Guarantee, **given: Any) -> Entry:
+        """Say the key and the identity of the request, and charge it."""
+        facts = {name: given.get(name) for name in ("key", "identity", "about")}
+        request = request_of(guarantee.stated_for(self.protects), given["asked"], given.get("mechanism", ""), **facts)
+        if self.told is not None:
+            self.told(request.retry_key, request.identity)
+        return super().charge(guarantee, **given)

@@ -1,0 +1,190 @@
+"""A process of the vault that plans or answers. It reads requests from a socket, one after the other.
+
+There are two kinds. A *lane* has the data, and answers charged questions. A *reader* has the same tables without a
+private row: it plans, explains, and finds answers that were bought before. How long it takes depends on nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import resource
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from discreet.datasets.connect import connect, open_engine, schema_of
+from discreet.datasets.database import Database
+from discreet.datasets.policy import Policy, policy_in
+from discreet.engines.duckdb.engine import memory_in_bytes
+from discreet.engines.engine import Engine
+from discreet.errors import DiscreetError, EngineFailed
+from discreet.exact.rational import exactly
+from discreet.gateway.formats import TYPES, answer_format
+from discreet.gateway.frames import Frame, packed, receive, refusal
+from discreet.gateway.snapshot import named, published
+from discreet.gateway.views import NotBought, Replays, Watched
+from discreet.ledger import Ledger
+from discreet.ledger.record import to_text
+from discreet.ledger.store import IN_MEMORY
+
+_BESIDE = 3 * 2**30
+"""The address space of a process that is not for rows: the program itself, and what its threads reserve."""
+
+
+class Worker:
+    """One open database, seen by one analyst after the other."""
+
+    def __init__(self, link: socket.socket, kind: str, opening: Mapping[str, Any]) -> None:
+        self.link = link
+        policy = named(policy_in(opening["policy"], opening["folder"]), opening["version"])
+        engine = _opened(policy, opening)
+        lane = kind == "lane"
+        schema = schema_of(policy, engine)
+        if not lane:
+            public = {name for name, table in schema.tables.items() if table.public}
+            engine = without_private_rows(engine, public)
+        view = Watched if lane else Replays
+        self.ledger: Ledger = view.open(policy.ledger, protects=policy.unit, limit=policy.limit, rule=policy.rule)
+        self.database = Database(
+            schema,
+            engine,
+            self.ledger,
+            delta_per_question=policy.delta_per_question,
+            policy=policy.public_text(),
+        )
+        self._seen: dict[tuple[str, tuple[str, ...]], Database] = {}
+        warm_up()
+
+    def run(self) -> None:
+        """Serve until the vault closes the socket."""
+        while (frame := receive(self.link)) is not None:
+            header = frame.header
+            try:
+                reply = getattr(self, f"do_{header['verb']}")(**header["given"])
+            except EngineFailed:
+                reply = Frame({"ok": False, "failed": True})
+            except DiscreetError as error:
+                reply = refusal(error)
+            except MemoryError:
+                reply = Frame({"ok": False, "failed": True})
+            except Exception:  # its message could quote a value
+                reply = Frame({"ok": False, "failed": True})
+            self.link.sendall(packed({**reply.header, "id": header["id"]}, reply.body))
+
+    def do_ask(
+        self,
+        sql: str,
+        options: dict[str, Any],
+        analyst: str,
+        form: str,
+        key: str | None = None,
+        others: list[str] | None = None,
+    ) -> Frame:
+        """Answer a question. In a reader, only one that was bought before; otherwise say what it would cost."""
+        database = self._database(analyst, others or ())
+        try:
+            answer = database.sql(sql, key=key, **options)
+        except NotBought:
+            return self._costs(database, sql, options, key)
+        kind, body = answer_format(answer, form, options.get("confidence", 0.95))
+        return Frame({"ok": True, "type": kind, "receipt": answer.receipt}, body)
+
+    def _costs(self, database: Database, sql: str, options: dict[str, Any], key: str | None) -> Frame:
+        owed = database.owed(sql, key=key, **options)
+        explained = database.explain(sql, **options).data
+        epsilon = sum(exactly(cost.largest_loss or 0) for cost in owed)
+        facts = {"owed": [to_text(cost) for cost in owed], "epsilon": str(epsilon), "question": explained["question"]}
+        return Frame({"ok": True, "bought": False, **facts})
+
+    def do_plan(self, sql: str, options: dict[str, Any], analyst: str) -> Frame:
+        """Explain a question."""
+        explained = self._database(analyst).explain(sql, **options)
+        return _json({**explained.data, "text": str(explained)})
+
+    def do_describe(self, sql: str, analyst: str) -> Frame:
+        """The columns that an answer would have, without an ε."""
+        return _json({"columns": [vars(column) for column in self._database(analyst).describe(sql)]})
+
+    def do_tables(self, analyst: str) -> Frame:
+        """What may be asked."""
+        return _json(self._database(analyst).tables.as_json())
+
+    def _database(self, analyst: str, others: Any = ()) -> Database:
+        """The database as an analyst sees it. The ledger of a lane says what it is about to charge."""
+        seen = (analyst, tuple(others))
+        if seen not in self._seen:
+            ledger = self.ledger.for_analyst(analyst) if analyst else self.ledger
+            if isinstance(ledger, Watched):
+                ledger.told = self._tell
+            if isinstance(ledger, Replays):
+                ledger.others = tuple(name for name in others if name != analyst)
+            self._seen[seen] = self.database.seen_by(ledger)
+        return self._seen[seen]
+
+    def _tell(self, key: str | None, identity: str | None) -> None:
+        self.link.sendall(packed({"charging": [key, identity]}))
+
+
+def _opened(policy: Policy, opening: Mapping[str, Any]) -> Engine:
+    """The engine on the published sources, with the memory and the threads of one lane."""
+    place = published(policy, opening["version"], opening["store"])
+    if place.engine.kind == "duckdb":
+        own = {name: opening[name] for name in ("memory", "threads") if opening.get(name)}
+        place = replace(place, engine=replace(place.engine, **own))
+    engine = open_engine(place)
+    if opening.get("memory"):
+        most = memory_in_bytes(opening["memory"]) + _BESIDE
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    return engine
+
+
+def warm_up() -> None:
+    """Answer a question about nobody, so that the first answer takes no longer than others."""
+    table = {
+        "visits": {
+            "source": {"id": [1, 2], "cost": [1.0, 2.0]},
+            "rows_per_person": 1,
+            "columns": {"id": {"type": "integer"}, "cost": {"between": [0, 10]}},
+        }
+    }
+    policy = {"ledger": {"path": IN_MEMORY, "epsilon": 10}, "unit": {"person": "id"}, "tables": table}
+    with contextlib.closing(connect(policy)) as database:
+        answer = database.sql("SELECT COUNT(*) AS n, AVG(cost) AS c FROM visits", epsilon=1)
+        for form in TYPES:
+            answer_format(answer, form, 0.95)
+
+
+def without_private_rows(engine: Engine, public: set[str]) -> Engine:
+    """The same tables: public ones as they are, all others without a row."""
+    blank = engine.blank()
+    blank.relations = {
+        name: engine.relations[name] if name in public else relation for name, relation in blank.relations.items()
+    }
+    return blank
+
+
+def _json(content: Any) -> Frame:
+    text = json.dumps(content, ensure_ascii=False, default=str)
+    return Frame({"ok": True, "type": "application/json"}, text.encode())
+
+
+def main() -> None:
+    """Serve the socket that the vault passed as the only argument, after its first frame says what to open."""
+    link = socket.socket(fileno=int(sys.argv[1]))
+    opening = receive(link)
+    if opening is None:
+        return
+    try:
+        worker = Worker(link, sys.argv[2], opening.header)
+    except DiscreetError as error:
+        link.sendall(packed(refusal(error).header))
+        return
+    link.sendall(packed({"ok": True, "id": 0}))
+    worker.run()
+
+
+if __name__ == "__main__":
+    main()
