@@ -122,7 +122,9 @@ def main(
         csv.writer(sys.stdout).writerows([table.column_names, *rows])
         print(text, file=sys.stderr)
     else:
-        Console(highlight=False).print(_table(answer, table) if table.num_rows or answer.free else "(no group is shown)")
+        Console(highlight=False).print(
+            _table(answer, table) if table.num_rows or answer.free else "(no group is shown)"
+        )
         print(f"\n{text}")
     if plot is not None:
         _draw(answer, sure, plot, style)
