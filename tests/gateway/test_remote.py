@@ -64,6 +64,8 @@ QUESTIONS = {
     "combined": "SELECT a.n - b.n AS d FROM (SELECT COUNT(*) AS n FROM visits) a, "
     "(SELECT COUNT(*) AS n FROM visits WHERE cost > 50) b",
     "public": "SELECT city, people FROM cities ORDER BY city",
+    "listed": "SELECT DISTINCT city FROM visits",
+    "empty": "SELECT city, COUNT(*) AS n FROM visits GROUP BY city LIMIT 0",
     "mode": "SELECT MODE(city) AS city FROM visits",
 }
 
@@ -118,7 +120,7 @@ def client(running: Running, answers: dict[str, Any]) -> Iterator[RemoteDatabase
 
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
 def test_an_answer_is_the_same_here_and_there(question: str, client: Any, answers: dict[str, Any]) -> None:
-    cost = {} if "cities" in question else {"epsilon": 1}
+    cost = {} if "cities" in question or "DISTINCT" in question else {"epsilon": 1}
     found = client.sql(question, **cost)
     there = answers[question]
     assert isinstance(found, dp.sql.Answer)
@@ -128,7 +130,8 @@ def test_an_answer_is_the_same_here_and_there(question: str, client: Any, answer
     )
     assert (found.cost, found.guarantee, found.receipt) == (there.cost, there.guarantee, there.receipt)
     assert (found.remaining, found.replayed) == (there.remaining, there.replayed)
-    assert (found.clipped, found.confidence) == (there.clipped, 0.95)
+    assert (found.clipped, found.confidence, found.free) == (there.clipped, 0.95, there.free)
+    assert found.columns == there.columns
     assert (str(found), repr(found)) == (str(there), repr(there))
     assert found._repr_html_() == there._repr_html_()
     assert found.as_json() == there.as_json()
