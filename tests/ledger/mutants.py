@@ -10,12 +10,13 @@ from discreet import door
 from discreet.guarantees.rules.filters import Basic
 from discreet.ledger import book
 from discreet.ledger.ledger import Ledger
+from discreet.ledger.writer import Draft
 from discreet.releases import Release
 
 
 def read_then_write():
     """Look at what is left, then write, with nothing that ties the two together."""
-    charge, standing = Ledger.charge, Ledger._standing
+    charge, standing = Ledger.charge, Draft.standing
 
     def look_first(self, guarantee, **facts):
         account = self._standing_now()[book.WHOLE]
@@ -24,15 +25,11 @@ def read_then_write():
         time.sleep(0.01)
         return charge(self, guarantee, **facts)
 
-    def without_limit(self, execute, at):
+    def without_limit(self, analyst):
         larger = book.with_rule(Basic(limit=dp.Pure(epsilon=10**6)).fixed())
-        return {name: account._replace(terms=larger) for name, account in standing(self, execute, at).items()}
+        return {name: account._replace(terms=larger) for name, account in standing(self, analyst).items()}
 
-    def with_limit(self):
-        with self._store.transaction(write=False) as execute:
-            return standing(self, execute, book.head(execute))
-
-    Ledger.charge, Ledger._standing, Ledger._standing_now = look_first, without_limit, with_limit
+    Ledger.charge, Draft.standing = look_first, without_limit
 
 
 def debit_after_release():
@@ -55,13 +52,13 @@ def retry_draws_again():
 
 def key_forgotten():
     """Charge every retry."""
-    Ledger._made_before = lambda self, execute, request: None
-    inner = book.append
+    Ledger._made_before = lambda self, request, found, draft=None: None
+    inner = book.entry_after
 
-    def without_key(execute, after, facts):
-        return inner(execute, after, facts | {"retry_key": None, "identity": None})
+    def without_key(after, facts):
+        return inner(after, dict(facts) | {"retry_key": None, "identity": None})
 
-    book.append = without_key
+    book.entry_after = without_key
 
 
 MUTANTS = {

@@ -34,7 +34,7 @@ def one_charge_and_the_same_bytes(place, mutant="", processes=5, threads=20):
 def no_answer_without_a_debit(place, mutant=""):
     """Between any two statements of a release, and around its draw: more than a hundred deaths in all."""
     place.open(dp.Pure(epsilon=1000)).close()
-    found = run_worker("crash", place, 3, mutant=mutant)
+    found = run_worker("crash", place, 4 if place.is_file else 6, mutant=mutant)
     ledger = place.open()
     entries = {entry.receipt: entry for entry in ledger.entries()}
     for run in found["runs"]:

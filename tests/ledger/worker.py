@@ -16,6 +16,7 @@ import traceback
 
 import discreet as dp
 from discreet.ledger import values
+from discreet.ledger.checkpoint import LockedCheckpoint
 
 
 def fork(work):
@@ -140,7 +141,7 @@ def dying(ledger, write, side, number, key):
     watch(ledger._store, lambda n: side == "before" and n == number and die())
     watch(ledger._store, lambda n: side == "after" and n == number and die(), after=True)
     if side == "checkpoint":
-        ledger._checkpoint.advance = lambda seen: die()
+        LockedCheckpoint.advance = lambda self, seen, durable=False: die()
     # the mechanism's name is part of the request: a subclass would be another one
     Dies.__name__ = Dies.__qualname__ = "Laplace"
     Dies.__module__ = dp.Laplace.__module__
@@ -151,9 +152,8 @@ def dying(ledger, write, side, number, key):
 
 
 def watch(store, see, after=False):
-    """Call `see` with the number of each statement, before or after it is run."""
+    """Call `see` with the number of each statement, or of each message with several, before or after it is run."""
     seen = 0
-    inner_execute, inner_begin = store._execute, store._begin
 
     def counted(inner):
         def call(*args, **kwargs):
@@ -169,7 +169,9 @@ def watch(store, see, after=False):
 
         return call
 
-    store._execute, store._begin = counted(inner_execute), counted(inner_begin)
+    for name in ("_begin", "_execute", "_change", "_send"):
+        if hasattr(store, name):
+            setattr(store, name, counted(getattr(store, name)))
 
 
 def count_statements(ledger):

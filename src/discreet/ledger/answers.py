@@ -7,9 +7,9 @@ from typing import Any
 
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.ledger import book
-from discreet.ledger.book import Head
+from discreet.ledger.book import Stored
 from discreet.ledger.entry import Entry
-from discreet.ledger.store import Execute
+from discreet.ledger.store import Rows
 from discreet.ledger.values import decode, encode
 
 KEPT_UNASKED = 2**16
@@ -30,28 +30,20 @@ class Kept:
         if self.data is not None and len(self.data) > KEPT_UNASKED and not entry.repeatable:
             self.data = None
 
-    def put(self, execute: Execute, at: Head) -> Head | None:
-        """Store it, with the head locked, and count it. None if another answer was stored before."""
-        check_entry(execute, self.entry)
-        if execute("SELECT number FROM answers WHERE number = ?", self.entry.number):
-            return None
+    def stored(self) -> Stored:
+        """What is stored for the entry."""
         digest = binding_digest(self.entry.chain, self.data, not_private=self.not_private)
-        values = (self.entry.number, self.data, digest, int(self.not_private))
-        execute("INSERT INTO answers (number, data, digest, not_private) VALUES (?, ?, ?, ?)", *values)
-        execute("UPDATE head SET answers = ? WHERE one = 1 AND answers = ?", at.answers + 1, at.answers)
-        return at._replace(answers=at.answers + 1)
+        return Stored(self.data, digest, int(self.not_private))
 
 
-def read_stored(execute: Execute, entry: Entry) -> tuple[Any, bool]:
+def read_stored(stored: Stored | None, entry: Entry) -> tuple[Any, bool]:
     """What was stored for an answered entry, and whether it was made in test mode."""
-    check_entry(execute, entry)
-    found = execute("SELECT data, digest, not_private FROM answers WHERE number = ?", entry.number)
-    if not found:
+    if stored is None:
         raise InvalidArgument(
             f"Entry {entry.receipt} has no answer. Choose an entry with answered=True from entries().",
             code="ledger-no-answer",
         )
-    data, digest, not_private = found[0]
+    data, digest, not_private = stored
     if not is_bound(entry.chain, data, digest, not_private):
         raise book.damage_error(
             f"the answer of entry {entry.number} was changed after it was written", code="ledger-answer-changed"
@@ -65,11 +57,17 @@ def read_stored(execute: Execute, entry: Entry) -> tuple[Any, bool]:
     return decode(bytes(data)), bool(not_private)
 
 
-def check_entry(execute: Execute, entry: Entry) -> None:
-    """Refuse an entry that is not the one in the record: its charge is gone, or it belongs to someone else."""
-    row = book.row(execute, entry.number)
+def find_stored(rows: Rows, entry: Entry) -> Stored | None:
+    """The answer of an entry, from what `book.numbered` found. Refuses an entry that is not the one in the record: its
+    charge is gone, or it belongs to someone else.
+    """
+    found = book.with_answer(rows)
+    if found is None:
+        raise book.damage_error(f"entry {entry.number} is missing")
+    row, stored = found
     if (row.chain, row.analyst or None) != (entry.chain, entry.analyst):
         raise book.damage_error(f"entry {entry.number} is not the one that was charged", code="ledger-entry-changed")
+    return stored
 
 
 def binding_digest(chain: str, data: bytes | None, *, not_private: bool) -> str:

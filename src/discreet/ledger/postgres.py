@@ -7,8 +7,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,7 +17,7 @@ from urllib.parse import quote
 from discreet.errors import DiscreetError, InvalidArgument, LedgerUnavailable
 from discreet.extras import need
 from discreet.ledger.checkpoint import PATIENCE, Checkpoint
-from discreet.ledger.store import SCHEMA, Execute, PerProcess
+from discreet.ledger.store import SCHEMA, Execute, PerProcess, Rows, Statement
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 IDLE = 40.0
@@ -26,16 +27,19 @@ was stopped or lost its network, and has charged nothing. Waiting clients have m
 _ALIVE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4}
 _ALIVE |= {"tcp_user_timeout": 30_000}
 """How soon this side sees that a server is gone, unless the URL says so itself."""
+_COMMIT = ("COMMIT",)
 
 
 class PostgresStore(PerProcess):
     """One schema of a database: `postgresql://host/database#schema`, by default the schema `discreet`."""
 
     lock_head = " FOR UPDATE"
+    queues = False
 
     def __init__(self, target: str, checkpoint: str | None = None) -> None:
         super().__init__()
         self._committing, self._commit = False, "on"
+        self._unsent: list[Statement] = []
         self._psycopg = need("psycopg", "postgres", "A ledger in PostgreSQL")
         self._address, _, schema = target.partition("#")
         self.schema = schema or "discreet"
@@ -95,26 +99,66 @@ class PostgresStore(PerProcess):
         return connection
 
     def _begin(self, *, write: bool) -> None:
+        """Prepare the beginning of a transaction. It is sent together with the first statement."""
         # a writer waits for the head and must then see its newest state; a reader's statements must see one snapshot
-        self._committing = False
         limits = {"lock_timeout": PATIENCE, "statement_timeout": PATIENCE}
         limits |= {"idle_in_transaction_session_timeout": IDLE} if write else {}
-        begin = (
-            f"BEGIN ISOLATION LEVEL {'READ COMMITTED READ WRITE' if write else 'REPEATABLE READ READ ONLY'}; "
-            f"SET LOCAL search_path = {self.schema}; SET LOCAL synchronous_commit = {self._commit}; "
-            + "; ".join(f"SET LOCAL {name} = {_milliseconds(seconds)}" for name, seconds in limits.items())
-        )
-        try:
-            self._connection.execute(begin)
-        except self._psycopg.OperationalError:  # the server closed an idle connection: nothing was started yet
-            self._drop()
-            self._connection = self._connect()
-            self._connection.execute(begin)
+        local = {"search_path": self.schema, "synchronous_commit": self._commit}
+        local |= {name: str(_milliseconds(seconds)) for name, seconds in limits.items()}
+        settings = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in local.items())
+        level = "READ COMMITTED READ WRITE" if write else "REPEATABLE READ READ ONLY"
+        self._unsent = [(f"BEGIN ISOLATION LEVEL {level}",), (f"SELECT {settings}",)]
 
-    def _execute(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        self._committing = statement == "COMMIT"
-        cursor = self._connection.execute(statement.replace("?", "%s"), parameters or None)
-        return cursor.fetchall() if cursor.description else []
+    def _execute(self, statement: str, *parameters: Any) -> Rows:
+        return self.run([(statement, *parameters)])[0]
+
+    def run(self, statements: Sequence[Statement]) -> list[Rows]:
+        """Run statements inside the transaction, in one message."""
+        return [cursor.fetchall() if cursor.description else [] for cursor in self._send(statements)]
+
+    def finish(self, statements: Sequence[Statement]) -> list[int]:
+        """Run statements, and end the transaction. How many rows each of them changed."""
+        changed = [cursor.rowcount for cursor in self._send([*statements, _COMMIT])[:-1]]
+        self._ended = True
+        return changed
+
+    def look(self, *statements: Statement) -> list[Rows]:
+        """What several statements find in one state of the database, in one message."""
+        with self.transaction(write=False):
+            found = self.run([*statements, _COMMIT])[:-1]
+            self._ended = True
+        return found
+
+    def _send(self, statements: Sequence[Statement]) -> list[Any]:
+        """Send statements in one message, after what is still unsent. One that fails stops those after it."""
+        unsent, self._unsent = self._unsent, []
+        self._committing = statements[-1] == _COMMIT and not unsent
+        try:
+            return self._pipeline([*unsent, *statements])[len(unsent) :]
+        except self._psycopg.OperationalError:
+            if not unsent or not self._connection.closed:
+                raise
+        # the server closed an idle connection: nothing was started yet
+        self._drop()
+        self._connection = self._connect()
+        return self._pipeline([*unsent, *statements])[len(unsent) :]
+
+    def _undo(self) -> None:
+        if self._unsent:
+            self._unsent = []
+        else:
+            super()._undo()
+
+    def _pipeline(self, statements: Sequence[Statement]) -> list[Any]:
+        try:
+            if len(statements) == 1:
+                return [self._connection.execute(_marked(statements[0][0]), statements[0][1:] or None)]
+            with self._connection.pipeline():
+                return [self._connection.execute(_marked(text), given or None) for text, *given in statements]
+        except self._psycopg.Error:
+            failed = self._psycopg.pq.TransactionStatus.INERROR
+            self._committing = self._committing and self._connection.info.transaction_status != failed
+            raise
 
     def _explained(self, error: Exception) -> DiscreetError | None:
         if not isinstance(error, self._psycopg.Error):
@@ -128,6 +172,11 @@ class PostgresStore(PerProcess):
             f"PostgreSQL cannot keep {self.shown}: {said}. Nothing was handed out.{unsure}",
             code="ledger-busy" if busy else None,
         )
+
+
+@lru_cache(maxsize=256)
+def _marked(statement: str) -> str:
+    return statement.replace("?", "%s")
 
 
 def _milliseconds(seconds: float) -> int:

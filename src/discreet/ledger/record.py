@@ -63,9 +63,12 @@ T = TypeVar("T")
 _NUMBERS = ("epsilon", "delta", "rho", "order", "mu", "conversion")
 
 
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
+
+
 def canonical(content: Any) -> str:
     """JSON in canonical form: the same content gives the same text."""
-    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
+    return _CANONICAL.encode(content)
 
 
 def to_text(value: Guarantee | filters.Rule | Unit) -> str:

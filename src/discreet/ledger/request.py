@@ -80,10 +80,11 @@ class Request(NamedTuple):
         """Whether an entry with this fingerprint belongs to this request."""
         return fingerprint is not None and fingerprint in (self.request, self.old)
 
-    @property
-    def can_be_known(self) -> bool:
-        """Whether it may have been made before."""
-        return self.retry_key is not None or self.identity is not None
+    def known_by(self) -> list[tuple[str, str]]:
+        """The columns and values by which it is found if it was made before."""
+        old = self.old if self.identity is not None else None
+        every = (("retry_key", self.retry_key), ("identity", self.identity), ("identity", old))
+        return [(column, value) for column, value in every if value]
 
 
 def request_of(
@@ -119,7 +120,7 @@ def request_of(
         )
     lasting = identity is not None and identity.lasting and fingerprint
     words = (public_text(str(asked)), public_text(named), content)
-    old = _old_fingerprint(str(asked), named, content, identity)
+    old = None if key is None and identity is None else _old_fingerprint(str(asked), named, content, identity)
     return Request(*words, fingerprint or None, key, fingerprint if lasting else None, old)  # type: ignore[arg-type]
 
 
