@@ -20,6 +20,10 @@ WHOLE = ""
 """The account of the whole data set, next to those of single analysts."""
 
 
+def _chain(before: str, values: tuple[Any, ...]) -> str:
+    return hashlib.sha256(f"{before}\n{canonical(values)}".encode()).hexdigest()
+
+
 class EntryRow(NamedTuple):
     """One entry as it is stored. `content` is the guarantee of a charge. In all other kinds it holds a rule."""
 
@@ -40,7 +44,7 @@ class EntryRow(NamedTuple):
 
     def chained_to(self, before: str) -> str:
         """The chain value that this row must have: a hash of everything in it and of the previous chain value."""
-        return hashlib.sha256(f"{before}\n{canonical(list(self[:-1]))}".encode()).hexdigest()
+        return _chain(before, self[:-1])
 
     def spent(self, analyst: str) -> Vector:
         """The running total of an account after this entry."""
@@ -254,11 +258,13 @@ def entry_after(after: Head | None, facts: Mapping[str, Any]) -> EntryRow:
     """The entry that follows `after`, or the first one, with its chain value."""
     number, before = (0, "") if after is None else (after.number + 1, after.chain)
     costs, totals = canonical(facts["costs"]), canonical(facts["totals"])
-    plain = {"retry_key": None, "identity": None, "request": None, "mechanism": ""} | dict(facts)
-    plain |= {"number": number, "costs": costs, "totals": totals, "code_version": __version__}
-    plain["microseconds"] = time.time_ns() // 1000
-    entry = EntryRow(**plain, chain="")
-    return entry._replace(chain=entry.chained_to(before))
+    values = (
+        number,
+        *(facts["kind"], facts["analyst"], facts["asked"], facts.get("mechanism", ""), facts["content"]),
+        *(costs, totals, facts.get("retry_key"), facts.get("identity"), facts.get("request")),
+        *(__version__, time.time_ns() // 1000),
+    )
+    return EntryRow(*values, chain=_chain(before, values))
 
 
 def begin(execute: Execute, first: EntryRow) -> None:

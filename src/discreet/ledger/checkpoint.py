@@ -12,6 +12,7 @@ import json
 import os
 import time
 from contextlib import suppress
+from itertools import chain, repeat
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -20,8 +21,8 @@ from discreet.errors import LedgerDamaged, LedgerUnavailable
 _SLOT = 512
 PATIENCE = 60.0
 """How many seconds to wait for a file, a lock or a database that another process holds, before an error is raised."""
-_PAUSE = 0.001
-"""Seconds between two attempts to get the lock."""
+_PAUSES = (0.0005, 0.001, 0.002, 0.004)
+"""Seconds between attempts to get the lock. The last one is repeated."""
 
 
 class Seen(NamedTuple):
@@ -77,8 +78,11 @@ class Checkpoint:
         """The newest state in the file. A slot with bytes that were seen before is not read again."""
         known, slots = self._known, (content[:_SLOT], content[_SLOT : 2 * _SLOT])
         self._known = {slot: known[slot] if slot in known else _read_slot(slot) for slot in slots}
-        found = [seen for seen in self._known.values() if seen is not None]
-        return max(found, key=lambda seen: (seen.number, seen.answers), default=None)
+        newest = None
+        for seen in self._known.values():
+            if seen is not None and (newest is None or seen.newer(newest)):
+                newest = seen
+        return newest
 
     def _unavailable(self, error: OSError) -> LedgerUnavailable:
         return LedgerUnavailable(
@@ -93,7 +97,7 @@ class LockedCheckpoint:
 
     def __init__(self, checkpoint: Checkpoint, advice: str) -> None:
         self._checkpoint, self._advice = checkpoint, advice
-        self._content: bytes | None = None
+        self._read: tuple[bytes, Seen | None] | None = None
 
     def __enter__(self) -> Self:
         try:
@@ -113,7 +117,7 @@ class LockedCheckpoint:
 
     def _wait(self) -> None:
         deadline = time.monotonic() + PATIENCE
-        while True:
+        for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
             with suppress(BlockingIOError):
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
@@ -123,20 +127,23 @@ class LockedCheckpoint:
                     f"{self._advice}",
                     code="ledger-busy",
                 )
-            time.sleep(_PAUSE)
+            time.sleep(pause)
 
     def read(self) -> Seen | None:
         """What was seen last. None if nothing readable is in the file."""
         try:
-            self._content = os.pread(self._file, 2 * _SLOT, 0)
+            content = os.pread(self._file, 2 * _SLOT, 0)
         except OSError as error:
             raise self._checkpoint._unavailable(error) from None
-        return self._checkpoint._newest(self._content)
+        self._read = content, self._checkpoint._newest(content)
+        return self._read[1]
 
     def advance(self, seen: Seen, *, durable: bool = False) -> None:
         """Record a state, unless a newer one of the same ledger is already recorded."""
-        newest = self.read() if self._content is None else self._checkpoint._newest(self._content)
-        content = self._content or b""
+        if self._read is None:
+            self.read()
+            assert self._read is not None
+        content, newest = self._read
         try:
             if newest is None or newest.ledger != seen.ledger:
                 os.pwrite(self._file, _slot(seen).ljust(2 * _SLOT), 0)

@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +16,7 @@ from urllib.parse import quote
 from discreet.errors import DiscreetError, InvalidArgument, LedgerUnavailable
 from discreet.extras import need
 from discreet.ledger.checkpoint import PATIENCE, Checkpoint
+from discreet.ledger.pipeline import Found, Pipeline
 from discreet.ledger.store import SCHEMA, Execute, PerProcess, Rows, Statement
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
@@ -96,6 +96,7 @@ class PostgresStore(PerProcess):
         connection = self._psycopg.connect(self._address, autocommit=True, **own)
         commit = connection.execute("SHOW synchronous_commit").fetchone()[0]
         self._commit = commit if commit == "remote_apply" else "on"  # a stricter setting, which is fine
+        self._pipeline = Pipeline(self._psycopg, connection)
         return connection
 
     def _begin(self, *, write: bool) -> None:
@@ -110,15 +111,19 @@ class PostgresStore(PerProcess):
         self._unsent = [(f"BEGIN ISOLATION LEVEL {level}",), (f"SELECT {settings}",)]
 
     def _execute(self, statement: str, *parameters: Any) -> Rows:
-        return self.run([(statement, *parameters)])[0]
+        if self._unsent:
+            self._send([])
+        self._committing = statement == "COMMIT"
+        cursor = self._connection.execute(statement.replace("?", "%s"), parameters or None)
+        return cursor.fetchall() if cursor.description else []
 
     def run(self, statements: Sequence[Statement]) -> list[Rows]:
-        """Run statements inside the transaction, in one message."""
-        return [cursor.fetchall() if cursor.description else [] for cursor in self._send(statements)]
+        """Run statements inside the transaction, in one message. They return integers, text and bytes."""
+        return [found.rows for found in self._send(statements)]
 
     def finish(self, statements: Sequence[Statement]) -> list[int]:
         """Run statements, and end the transaction. How many rows each of them changed."""
-        changed = [cursor.rowcount for cursor in self._send([*statements, _COMMIT])[:-1]]
+        changed = [found.count for found in self._send([*statements, _COMMIT])[:-1]]
         self._ended = True
         return changed
 
@@ -129,36 +134,26 @@ class PostgresStore(PerProcess):
             self._ended = True
         return found
 
-    def _send(self, statements: Sequence[Statement]) -> list[Any]:
+    def _send(self, statements: Sequence[Statement]) -> list[Found]:
         """Send statements in one message, after what is still unsent. One that fails stops those after it."""
         unsent, self._unsent = self._unsent, []
-        self._committing = statements[-1] == _COMMIT and not unsent
+        self._committing = False
         try:
-            return self._pipeline([*unsent, *statements])[len(unsent) :]
-        except self._psycopg.OperationalError:
+            return self._pipeline.send([*unsent, *statements])[len(unsent) :]
+        except self._psycopg.Error:
+            self._committing = _COMMIT in statements and self._connection.closed and not unsent
             if not unsent or not self._connection.closed:
                 raise
         # the server closed an idle connection: nothing was started yet
         self._drop()
         self._connection = self._connect()
-        return self._pipeline([*unsent, *statements])[len(unsent) :]
+        return self._pipeline.send([*unsent, *statements])[len(unsent) :]
 
     def _undo(self) -> None:
         if self._unsent:
             self._unsent = []
         else:
             super()._undo()
-
-    def _pipeline(self, statements: Sequence[Statement]) -> list[Any]:
-        try:
-            if len(statements) == 1:
-                return [self._connection.execute(_marked(statements[0][0]), statements[0][1:] or None)]
-            with self._connection.pipeline():
-                return [self._connection.execute(_marked(text), given or None) for text, *given in statements]
-        except self._psycopg.Error:
-            failed = self._psycopg.pq.TransactionStatus.INERROR
-            self._committing = self._committing and self._connection.info.transaction_status != failed
-            raise
 
     def _explained(self, error: Exception) -> DiscreetError | None:
         if not isinstance(error, self._psycopg.Error):
@@ -172,11 +167,6 @@ class PostgresStore(PerProcess):
             f"PostgreSQL cannot keep {self.shown}: {said}. Nothing was handed out.{unsure}",
             code="ledger-busy" if busy else None,
         )
-
-
-@lru_cache(maxsize=256)
-def _marked(statement: str) -> str:
-    return statement.replace("?", "%s")
 
 
 def _milliseconds(seconds: float) -> int:

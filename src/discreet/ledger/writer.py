@@ -23,7 +23,7 @@ from discreet.ledger.store import Execute, Rows, Statement, Store
 T = TypeVar("T")
 TOGETHER = 64
 """At most this many jobs share a transaction."""
-_FOLLOWED, _REMEMBERED = 8, 1000
+_FOLLOWED, _REMEMBERED = 16, 1000
 """At most this many entries of others are followed from one known state to the next, and accounts are remembered."""
 
 
@@ -35,14 +35,13 @@ class Known(NamedTuple):
 
     def after(self, rows: Sequence[EntryRow]) -> Known:
         """The state after more entries, which are chained to this one."""
-        found = dict(self.accounts)
-        for row in rows:
-            totals = book.vectors(row.totals)
-            if row.kind != "charge":
-                found[row.analyst] = Account(row.content, row.spent(row.analyst)).checked()
-            for name in totals.keys() & found.keys():
-                found[name] = found[name]._replace(spent=totals[name]).checked()
-        return Known(rows[-1] if rows else self.last, found)
+        if not rows:
+            return self
+        terms = {name: account.terms for name, account in self.accounts.items()}
+        terms |= {row.analyst: row.content for row in rows if row.kind != "charge"}
+        newest = {row.analyst: row for row in rows} | {WHOLE: rows[-1]}
+        changed = {name: Account(terms[name], row.spent(name)).checked() for name, row in newest.items() if name in terms}
+        return Known(rows[-1], {**self.accounts, **changed})
 
 
 class Draft:
@@ -80,7 +79,7 @@ class Draft:
         row = book.entry_after(self.at, facts)
         self.rows, self.at = (*self.rows, row), Head(row.number, row.chain, self.at.answers)
         changed = {} if row.kind == "charge" else {row.analyst: Account(row.content, facts["totals"][row.analyst])}
-        spent = {name: self.accounts[name]._replace(spent=facts["totals"][name]) for name in facts["costs"]}
+        spent = {name: Account(self.accounts[name].terms, facts["totals"][name]) for name in facts["costs"]}
         self.accounts = {**self.accounts, **spent, **changed}
         return row
 
@@ -220,9 +219,11 @@ class Writer:
         checked.
         """
         known = self.known
-        first: list[Statement] = [(book.HEAD + self.store.lock_head,)]
-        first += [] if known is None else [book.since(known.last.number, _FOLLOWED + 1)]
-        found = iter(self.store.run([*first, *(read for job in group for read in job.reads)]))
+        reads: list[Statement] = [(book.HEAD + self.store.lock_head,)]
+        reads += [] if known is None else [book.since(known.last.number, _FOLLOWED + 1)]
+        for job in group:
+            reads += job.reads
+        found = iter(self.store.run(reads))
         at = book.head_in(next(found))
         chains: dict[int, str] = {}
         if known is not None:
