@@ -8,8 +8,10 @@ import time
 import discreet as dp
 from discreet import door
 from discreet.guarantees.rules.filters import Basic
-from discreet.ledger import book
+from discreet.ledger import book, writer
+from discreet.ledger.checkpoint import LockedCheckpoint
 from discreet.ledger.ledger import Ledger
+from discreet.ledger.sqlite import SqliteStore
 from discreet.ledger.writer import Draft
 from discreet.releases import Release
 
@@ -61,6 +63,65 @@ def key_forgotten():
     book.entry_after = without_key
 
 
+def checkpoint_first():
+    """Write down what will be seen, then commit."""
+    enter, finish = LockedCheckpoint.__enter__, SqliteStore.finish
+    held = []
+
+    def enter_and_keep(self):
+        held[:] = [self]
+        return enter(self)
+
+    def note_first(self, statements):
+        for _, number, chain, answers, *_ in statements[:1]:
+            seen = held[0].read()
+            held[0].advance(seen._replace(number=number, chain=chain, answers=answers))
+        return finish(self, statements)
+
+    LockedCheckpoint.__enter__, SqliteStore.finish = enter_and_keep, note_first
+
+
+def follower_returns_early():
+    """Wake those who wait as soon as their job has run, before the commit."""
+    try_job = Draft.try_job
+
+    def wake(self, job):
+        try_job(self, job)
+        if not job.leads:
+            job.done = True
+            job.wake.release()
+            job.wake = threading.Lock()  # it is released once more
+            job.wake.acquire()
+
+    Draft.try_job = wake
+
+
+def limit_before_the_group():
+    """Compare every charge of a group with what was spent before all of them."""
+    standing = Draft.standing
+
+    def before(self, analyst):
+        self.first = getattr(self, "first", None) or standing(self, analyst)
+        return self.first
+
+    Draft.standing = before
+
+
+def error_for_one():
+    """Report the error of a commit only to the thread that wrote."""
+    writer._error_for_others = lambda error: None
+
+
 MUTANTS = {
-    mutant.__name__: mutant for mutant in (read_then_write, debit_after_release, retry_draws_again, key_forgotten)
+    mutant.__name__: mutant
+    for mutant in (
+        read_then_write,
+        debit_after_release,
+        retry_draws_again,
+        key_forgotten,
+        checkpoint_first,
+        follower_returns_early,
+        limit_before_the_group,
+        error_for_one,
+    )
 }
