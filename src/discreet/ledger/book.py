@@ -84,6 +84,11 @@ def _row(values: Sequence[Any]) -> EntryRow:
 
 def vectors(text: str) -> dict[str, Vector]:
     """The cost of an entry for each account, or the totals after it."""
+    return dict(_vectors(text))
+
+
+@lru_cache(maxsize=1024)
+def _vectors(text: str) -> dict[str, Vector]:
     found = {name: tuple(units) if isinstance(units, list) else (None,) for name, units in part_of(text).items()}
     if any(type(unit) is not int for units in found.values() for unit in units):
         raise damage_error("the costs or totals of an entry are not numbers")
@@ -277,7 +282,9 @@ def moving(before: Head, after: Head, rows: Sequence[EntryRow], answers: Mapping
     """The statements that move the head and write what is new. Each changes one row, and none does if the head is not
     where it was read.
     """
-    move = "UPDATE head SET number = ?, chain = ?, answers = ? WHERE one = 1 AND number = ? AND chain = ? AND answers = ?"
+    move = (
+        "UPDATE head SET number = ?, chain = ?, answers = ? WHERE one = 1 AND number = ? AND chain = ? AND answers = ?"
+    )
     entry = f"INSERT INTO entries ({', '.join(EntryRow._fields)}) SELECT {_MARKS} {_MOVED}"
     answer = f"INSERT INTO answers (number, data, digest, not_private) SELECT ?, ?, ?, ? {_MOVED}"
     return [

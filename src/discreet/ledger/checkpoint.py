@@ -149,8 +149,7 @@ class LockedCheckpoint:
                 os.pwrite(self._file, _slot(seen).ljust(2 * _SLOT), 0)
             elif newest.number == seen.number and newest.chain != seen.chain:
                 raise LedgerDamaged(
-                    "The ledger has another history than its checkpoint. Nothing is released. "
-                    "Restore the newest copy.",
+                    "The ledger has another history than its checkpoint. Nothing is released. Restore the newest copy.",
                     code="ledger-old-copy",
                 )
             elif seen.newer(newest):

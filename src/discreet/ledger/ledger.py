@@ -226,12 +226,15 @@ class Ledger:
             found = self._made_before(request, self._store.look(*reads))
             if found is not None and found.state == "answered":
                 return found
-        made = self._writer.write(partial(self._reserve, request, mark), *reads)
+        columns = request.columns() | {"asked": marks.add_mark(request.asked, mark)}
+        made = self._writer.write(partial(self._reserve, request, columns), *reads)
         if isinstance(made, Entry):
             return made
         raise self._refusal(stated, *made)
 
-    def _reserve(self, request: Request, mark: str, draft: Draft, *found: Rows) -> Entry | tuple[Standing, str]:
+    def _reserve(
+        self, request: Request, columns: dict[str, Any], draft: Draft, *found: Rows
+    ) -> Entry | tuple[Standing, str]:
         """The entry of a request, or the accounts and the one of them that refuses it."""
         before = self._made_before(request, found, draft)
         if before is not None:
@@ -242,8 +245,7 @@ class Ledger:
         if refused:
             return standing, refused[0]
         facts = {"kind": "charge", "analyst": self._analyst, "costs": costs, "totals": totals}
-        facts["asked"] = marks.add_mark(request.asked, mark)
-        return entry_of(draft.append(request.columns() | facts), answered=False, costs=costs, totals=totals)
+        return entry_of(draft.append(columns | facts), answered=False, costs=costs, totals=totals)
 
     def _refusal(self, stated: Guarantee, standing: Standing, refused: str) -> BudgetExhausted:
         """Why a charge is refused, and the largest release of its kind that every account would still accept."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import select
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ class Found(NamedTuple):
     """What one statement returned, and how many rows it returned or changed."""
 
     rows: Rows
-    count: int
+    changed: int
 
 
 class Pipeline:
@@ -25,6 +26,7 @@ class Pipeline:
     def __init__(self, psycopg: Any, connection: Any) -> None:
         self._psycopg, self._connection, self._wire = psycopg, connection, connection.pgconn
         self._prepared: dict[str, bytes] = {}
+        self._numbers = itertools.count()  # a name is not used again, even if its statement was not run
         self._socket = select.poll()
 
     def send(self, statements: Sequence[Statement]) -> list[Found]:
@@ -43,11 +45,11 @@ class Pipeline:
         if failed is not None:
             raise self._error(failed)
         self._prepared = names
-        found, results = [], iter(results)
+        found, each = [], iter(results)
         for is_new in prepared:
             if is_new:
-                next(results)
-            found.append(self._read(next(results)))
+                next(each)
+            found.append(self._read(next(each)))
         return found
 
     def _add(self, names: dict[str, bytes], text: str, given: Sequence[Any]) -> bool:
@@ -56,7 +58,7 @@ class Pipeline:
         if is_new:
             parts = text.split("?")
             numbered = "".join(f"{part}${number}" for number, part in enumerate(parts[:-1], 1)) + parts[-1]
-            names[text] = f"discreet_{id(self):x}_{len(names)}".encode()
+            names[text] = f"discreet_{next(self._numbers)}".encode()
             self._wire.send_prepare(names[text], numbered.encode())
         values = [_write(value) for value in given]
         formats = [isinstance(value, bytes) for value in given]
@@ -65,8 +67,8 @@ class Pipeline:
 
     def _wait(self, end: int) -> list[Any]:
         """All results, up to the end of the message."""
-        wire, socket, found = self._wire, self._socket, []
-        unsent = True
+        wire, socket, unsent = self._wire, self._socket, True
+        found: list[Any] = []
         while True:
             while unsent or wire.is_busy():
                 unsent = bool(wire.flush())

@@ -123,7 +123,7 @@ class PostgresStore(PerProcess):
 
     def finish(self, statements: Sequence[Statement]) -> list[int]:
         """Run statements, and end the transaction. How many rows each of them changed."""
-        changed = [found.count for found in self._send([*statements, _COMMIT])[:-1]]
+        changed = [found.changed for found in self._send([*statements, _COMMIT])[:-1]]
         self._ended = True
         return changed
 

@@ -120,14 +120,14 @@ def _plain(value: Any) -> Any:
         return [_plain(part) for part in value]
     if not is_dataclass(value):
         return _ratio(value)
-    name, names, said = _form_of(type(value))
+    name, names, said = _form_of(type(value))  # type: ignore[arg-type]
     if KINDS.get(name) is not type(value):
         raise InvalidArgument(
             f"A ledger cannot record {name}. State the guarantee as Pure, Approx, ZeroConcentrated or Renyi, such as "
             "stated=dp.Pure(epsilon=1) in release.",
             code="ledger-cannot-record",
         )
-    written = {"is": name}
+    written: dict[str, Any] = {"is": name}
     for field in names:
         part = getattr(value, field)
         if part is not None:

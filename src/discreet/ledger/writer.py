@@ -40,7 +40,9 @@ class Known(NamedTuple):
         terms = {name: account.terms for name, account in self.accounts.items()}
         terms |= {row.analyst: row.content for row in rows if row.kind != "charge"}
         newest = {row.analyst: row for row in rows} | {WHOLE: rows[-1]}
-        changed = {name: Account(terms[name], row.spent(name)).checked() for name, row in newest.items() if name in terms}
+        changed = {
+            name: Account(terms[name], row.spent(name)).checked() for name, row in newest.items() if name in terms
+        }
         return Known(rows[-1], {**self.accounts, **changed})
 
 
