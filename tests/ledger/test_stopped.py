@@ -25,18 +25,17 @@ NOISE = dp.Laplace(scale=10)
 HOLDER = """
 import sys
 import discreet as dp
-from discreet.ledger import book, postgres
+from discreet.ledger import book, postgres, writer
 target, beside, postgres.IDLE = sys.argv[1], sys.argv[2], float(sys.argv[3])
 ledger = dp.Ledger.open(target, checkpoint=beside)
-head = book.head
-def held(execute, lock=""):
-    found = head(execute, lock)
-    if lock:
-        book.head = head
-        print("holds it", flush=True)
-        sys.stdin.readline()
+draft = writer.Writer._draft
+def held(self, *given):
+    found = draft(self, *given)
+    writer.Writer._draft = draft
+    print("holds it", flush=True)
+    sys.stdin.readline()
     return found
-book.head = held
+writer.Writer._draft = held
 try:
     dp.release(5, dp.Laplace(scale=10), sensitivity=1, ledger=ledger, key="mine")
 except dp.errors.LedgerUnavailable:
@@ -142,10 +141,11 @@ def test_a_checkpoint_that_another_holds_is_given_up(place: Any, monkeypatch: py
         fcntl.flock(other, fcntl.LOCK_EX)
         with refuses(dp.errors.LedgerUnavailable, "ledger-busy") as caught:
             asked(ledger, key="k")
-        assert "stays charged" in str(caught.value)
+        assert ("Nothing was spent" if place.is_file else "stays charged") in str(caught.value)
     finally:
         os.close(other)
-    assert ledger.count == 1  # nothing is lost: a retry finds the charge, and answers it
+    # writers of a file wait there first; with PostgreSQL the charge is recorded, and a retry finds and answers it
+    assert ledger.count == (0 if place.is_file else 1)
     assert asked(ledger, key="k").receipt.startswith("1-")
     assert ledger.count == 1
 

@@ -162,7 +162,7 @@ GATEWAY = {
     ),
     "gateway-late": Explained(
         "a charged question that is not answered before its slot ends",
-        "It was slow, failed, or had no memory: the reply is the same, and leaves at the same time. What the question costs stays charged.",
+        "It was slow, failed, or had no memory: the reply is the same. What the question costs stays charged.",
         "a smaller question, or a longer `answer_after` that is chosen before asking, at a new cost",
     ),
     "gateway-not-bought": Explained(

@@ -7,7 +7,6 @@ What is charged waits for a lane, and leaves at the end of its slot.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
@@ -40,10 +39,10 @@ from discreet.gateway.settings import Settings, load_settings
 from discreet.gateway.snapshot import published
 from discreet.gateway.store import GatewayStore
 from discreet.gateway.tokens import ROLES, Caller, Callers, digest_of, login_error
-from discreet.gateway.views import NotBought
 from discreet.ledger import Ledger
 from discreet.ledger.record import read_guarantee
 from discreet.ledger.store import URLS
+from discreet.ledger.views import NotBought
 
 T = TypeVar("T")
 _REMEMBERED = 64 * 2**20
@@ -360,29 +359,23 @@ class Purchase:
         vault, now = self._vault, self._vault.office.now()
         if slot.reply is None:
             vault.is_unsettled = True
-            self._charge_all(slot)
+            self._ledger.discard(  # how far it came must not show in what remains
+                slot.charging,
+                after=self._before,
+                owed=[read_guarantee(text) for text in self._owed],
+                asked=f"{self._asked.sql} (not answered in time)",
+                key=self._asked.key,
+            )
             late.record_late(vault.store, self._caller.account, self._asked.digest, now)
             vault.is_unsettled = False
             return
         header = slot.reply.header
         if header.get("ok"):
             note(vault.store, self._caller, self._asked, header["receipt"])
-        elif header.get("kind") == BudgetExhausted.__name__ and not self._ledger.charged(
+        elif header.get("kind") == BudgetExhausted.__name__ and not self._ledger.charges_of(
             slot.charging, after=self._before
         ):
             limits.undo(vault.store, self._reserved)
-
-    def _charge_all(self, slot: Slot) -> None:
-        """Discard what a late question drew, and charge the rest of what it would have cost: how far it came must not
-        show in what remains.
-        """
-        discarded = self._ledger.discard(slot.charging, after=self._before)
-        rest = [read_guarantee(text) for text in self._owed[len(discarded) :]]
-        asked = f"{self._asked.sql} (not answered in time)"
-        for number, cost in enumerate(rest, 1):
-            key = self._asked.key if number == len(rest) else None  # it is used up
-            with contextlib.suppress(BudgetExhausted):
-                self._ledger.charge(cost, asked=asked, mechanism="discarded", key=key)
 
 
 def note(store: GatewayStore, caller: Caller, asked: Asked, receipt: str) -> None:

@@ -27,10 +27,10 @@ from discreet.exact.rational import exactly
 from discreet.gateway.formats import TYPES, answer_format
 from discreet.gateway.frames import Frame, packed, receive, refusal
 from discreet.gateway.snapshot import named, published
-from discreet.gateway.views import NotBought, Replays, Watched
 from discreet.ledger import Ledger
 from discreet.ledger.record import to_text
 from discreet.ledger.store import IN_MEMORY
+from discreet.ledger.views import NotBought, Replays, Watched
 
 _BESIDE = 3 * 2**30
 """The address space of a process that is not for rows: the program itself, and what its threads reserve."""
