@@ -83,9 +83,9 @@ def check_name(name: Any) -> str:
 
 def check_role(role: Any) -> str:
     """A role that an account can have."""
-    if role not in ROLES:
+    if not isinstance(role, str) or role not in ROLES:
         raise InvalidArgument(f"A role is one of {', '.join(ROLES)}.", code="gateway-unknown-role")
-    return str(role)
+    return role
 
 
 # --- limits in the ledger -----------------------------------------------------------------------------------
@@ -94,14 +94,14 @@ def check_role(role: Any) -> str:
 def limit_like(limit: Guarantee, epsilon: Any, delta: Any = None) -> Guarantee:
     """A limit of the same kind as `limit`: with ε alone, or with ε and δ, by default the δ of `limit`."""
     check_epsilon(epsilon)
-    if isinstance(limit, Approx):
-        return Approx(epsilon=epsilon, delta=limit.delta if delta is None else delta)
-    if not isinstance(limit, Pure):
+    if not isinstance(limit, Approx):
         raise InvalidArgument(
             "The gateway opens accounts in ε, but the limit of this ledger is of another kind. "
             "Use a ledger with a limit in ε.",
             code="ledger-limit-kind",
         )
+    if not isinstance(limit, Pure):
+        return Approx(epsilon=epsilon, delta=limit.delta if delta is None else delta)
     if delta is not None and check_delta(delta):
         raise InvalidArgument(
             "The ledger's limit has no delta, so an account has none. Leave it out.", code="ledger-limit-kind"

@@ -87,13 +87,13 @@ def check_caller(caller: Caller | None, verb: str, roles: Collection[str], scope
 
 def check_arguments(verb: str, arguments: Mapping[str, Any], needs: Collection[str], may: Collection[str]) -> None:
     """Refuse arguments that are missing or unknown."""
-    for name in needs:
-        if arguments.get(name) is None:
-            raise InvalidArgument(f"{verb} needs {name}.", code="gateway-argument")
     for name in arguments:
         if name not in needs and name not in may:
             known = ", ".join((*needs, *may)) or "nothing"
             raise InvalidArgument(f"{verb} has no argument {name!r:.80}. It takes {known}.", code="gateway-argument")
+    for name in needs:
+        if arguments.get(name) is None:
+            raise InvalidArgument(f"{verb} needs {name}.", code="gateway-argument")
 
 
 # --- logging in, and oneself --------------------------------------------------------------------------------
