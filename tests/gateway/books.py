@@ -10,10 +10,11 @@ from typing import Any
 
 import discreet as dp
 from discreet.errors import DiscreetError
+from discreet.gateway import tokens
 from discreet.gateway.offices import VERBS, Office
 from discreet.gateway.settings import Settings
 from discreet.gateway.store import GatewayStore
-from discreet.gateway.tokens import COMMAND_LINE, Caller, authenticate
+from discreet.gateway.tokens import COMMAND_LINE, Caller
 
 START = 1_800_000_000.0  # 08:00 UTC
 
@@ -48,7 +49,7 @@ class Clinic:
         return str(self.do("open", name=name, role=role, **terms)["link"].split("#")[1])
 
     def caller(self, token: str) -> Caller:
-        return authenticate(self.store, token, self.time)
+        return tokens.authenticate(self.store, token, self.time)
 
     def login(self, name: str, role: str = "analyst", **terms: Any) -> Caller:
         """A new account, logged in."""

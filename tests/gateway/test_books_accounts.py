@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import pytest
 
 import discreet as dp
 from discreet.errors import InvalidArgument, NotAllowed
-from discreet.gateway import accounts, audit
+from discreet.gateway import accounts, audit, limits
 from discreet.gateway.tokens import COMMAND_LINE
 
 from ..refusing import refuses
@@ -126,6 +127,20 @@ def test_somebody_known_from_elsewhere_gets_a_session(clinic: Clinic) -> None:
     given = accounts.begin_session(clinic.store, "ALICE", "by login.example.org", clinic.time)
     assert clinic.caller(given.text).account == "alice"
     assert given.text not in repr(given)
+
+
+def test_what_can_no_longer_be_used_is_forgotten(clinic: Clinic) -> None:
+    clinic.set(day=Fraction(1))
+    alice = clinic.login("alice")
+    limits.reserve(clinic.store, clinic.settings, alice, Fraction(1, 10), clinic.time)
+    for days, logins in ((29, 2), (3, 2), (60, 1)):
+        clinic.time += days * 86_400
+        clinic.do("login", None, link=clinic.do("link", name="alice")["link"].split("#")[1])
+        assert len(clinic.do("tokens", account="alice")["tokens"]) == logins
+    with clinic.store.read() as execute:
+        assert [execute(f"SELECT COUNT(*) FROM {table}")[0][0] for table in ("days", "reservations")] == [0, 0]
+        assert len(execute("SELECT digest FROM links")) == 1
+    assert audit.verify(clinic.store) == audit.count(clinic.store)
 
 
 # --- changes ----------------------------------------------------------------------------------------------

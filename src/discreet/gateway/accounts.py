@@ -32,6 +32,8 @@ CHARGED = ("analyst", "service")
 """The roles with an account in the ledger."""
 LINK = 24 * 3600.0
 """How long a login link is valid, in seconds."""
+KEPT = 30 * 86_400.0
+"""How long ended logins and counts of past days are kept, in seconds."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 
 
@@ -309,10 +311,20 @@ def begin_session(store: GatewayStore, name: str, how: str, now: float) -> Login
 def _begin_session(execute: Execute, made: NewToken, account: Account, how: str, now: float) -> Login:
     if account.suspended:
         raise suspended_error()
+    _forget_old(execute, now)
     scopes = ROLES[account.role]
     add_token(execute, made, account.name, name="login", scopes=scopes, now=now, lifetime=SESSION)
     audit.append(execute, now, account.name, "login", {"how": how, "token": made.id})
     return Login(account.name, made.text, now + SESSION)
+
+
+def _forget_old(execute: Execute, now: float) -> None:
+    """Delete what can no longer be used: ended logins, used links, and counts of days that are over."""
+    long_ago = now - KEPT
+    execute("DELETE FROM tokens WHERE name = 'login' AND expires < ?", microseconds(long_ago))
+    execute("DELETE FROM links WHERE expires < ?", microseconds(long_ago))
+    for table in ("days", "reservations"):
+        execute(f"DELETE FROM {table} WHERE day < ?", int(long_ago // 86_400))
 
 
 def revoke_all(store: GatewayStore, name: str, *, by: Caller, now: float) -> list[str]:

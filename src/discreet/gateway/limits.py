@@ -90,10 +90,9 @@ def undo(store: GatewayStore, reservation: Reservation) -> None:
         execute("DELETE FROM reservations WHERE number = ?", reservation.number)
         set_number(execute, "asked", max(0, number_in_meta(execute, "asked") - 1))
         _set_day(execute, reservation.account, day, _day_spent(execute, reservation.account, day) - int(units))
-        if token is not None:
-            spent, now_start, session = execute(
-                "SELECT spent, session_start, session_spent FROM tokens WHERE id = ?", token
-            )[0]
+        counts = execute("SELECT spent, session_start, session_spent FROM tokens WHERE id = ?", token)
+        if counts:
+            spent, now_start, session = counts[0]
             rest = int(session) - (int(units) if now_start == start else 0)
             execute(
                 "UPDATE tokens SET spent = ?, session_spent = ? WHERE id = ?",
