@@ -20,7 +20,7 @@ postgres = _ledger.postgres
 _numbers = itertools.count()
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Where the gateway's database is: a file, or a schema."""
     if request.param == "sqlite":

@@ -185,7 +185,7 @@ MUTANTS = {
         tokens, "revoke", "    note_change(execute)\n", "    pass\n", what_was_revoked_is_refused
     ),
     "revoked_token_accepted": Bug(
-        tokens, "authenticate", "not right or revoked or", "not right or", what_was_revoked_is_refused
+        tokens, "authenticate", "== _NOBODY or revoked or", "== _NOBODY or", what_was_revoked_is_refused
     ),
     "suspension_seen_at_login_only": Bug(
         limits, "reserve", "        state.check_caller()\n", "", a_suspended_caller_asks_nothing

@@ -95,6 +95,7 @@ def test_a_backup_is_whole_and_private(clinic: Clinic, tmp_path: Path) -> None:
         clinic.store.backup(tmp_path / "no" / "copy")
 
 
+@pytest.mark.slow
 def test_a_backup_of_postgresql_is_pg_dump_s(postgres: str, tmp_path: Path) -> None:
     store = GatewayStore(f"{postgres}#books_backup_{os.getpid()}")
     with refuses(InvalidArgument, "gateway-backup"):

@@ -69,7 +69,7 @@ def find_account(execute: Execute, name: Any) -> Account:
 
 def all_accounts(execute: Execute) -> list[Account]:
     """Every account, by name."""
-    found = execute("SELECT name, role, suspended, at FROM accounts ORDER BY folded")
+    found = execute("SELECT name, role, suspended, at FROM accounts WHERE name <> '' ORDER BY folded")
     return [Account(name=name, role=role, suspended=bool(off), at=at / 1e6) for name, role, off, at in found]
 
 
