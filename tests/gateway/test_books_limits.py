@@ -154,7 +154,7 @@ def test_undoing_counts_back_once(clinic_with: Callable[..., Clinic]) -> None:
     for _ in range(2):
         limits.undo(clinic.store, made)
         assert left(clinic, alice) == dict.fromkeys(("day", "token", "session"), Fraction(9, 10))
-        assert late.charged_count(clinic.store) == 1
+    assert late.charged_count(clinic.store) == 2  # the bits of time are never understated
 
 
 def test_undoing_leaves_a_new_session_and_a_new_day_alone(clinic_with: Callable[..., Clinic]) -> None:
@@ -264,6 +264,14 @@ def test_late_answers_stop_all_until_the_owner_looks(clinic_with: Callable[..., 
     assert (late.late_count(clinic.store), late.charged_count(clinic.store)) == (0, 1)
     assert late.promised_bits(clinic.store, allowed) == pytest.approx(told + late.bits(allowed, 1))
     assert audit.lines(clinic.store)[-2].content == {"late": allowed + 1, "questions": allowed + 1, "bits": told}
+
+
+def test_a_late_answer_of_an_earlier_period_counts_as_a_question(clinic: Clinic) -> None:
+    reserve(clinic, clinic.login("alice"))
+    clinic.do("resume")
+    late.record_late(clinic.store, "alice", "d", clinic.time)
+    assert (late.late_count(clinic.store), late.charged_count(clinic.store)) == (1, 1)
+    assert late.promised_bits(clinic.store, 0) == 2.0
 
 
 @pytest.mark.parametrize(

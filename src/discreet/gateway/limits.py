@@ -15,7 +15,7 @@ from discreet.exact.rational import LEDGER_UNIT, check_epsilon, round_down, roun
 from discreet.gateway import approvals, audit
 from discreet.gateway.audit import microseconds
 from discreet.gateway.settings import Settings
-from discreet.gateway.store import GatewayStore, number_in_meta, numbers_in_meta, set_number
+from discreet.gateway.store import GatewayStore, numbers_in_meta, set_number
 from discreet.gateway.tokens import Caller, login_error, suspended_error
 from discreet.guarantees.guarantee import Pure
 from discreet.ledger import Ledger
@@ -79,7 +79,10 @@ def reserve(
 
 
 def undo(store: GatewayStore, reservation: Reservation) -> None:
-    """Uncount a question that the ledger refused without charging. A second call changes nothing."""
+    """Uncount a question that the ledger refused without charging. A second call changes nothing.
+
+    It stays among the questions that time may tell something of: more of them promise less, never more.
+    """
     with store.write() as execute:
         found = execute(
             "SELECT token, units, day, session_start, request FROM reservations WHERE number = ?", reservation.number
@@ -88,7 +91,6 @@ def undo(store: GatewayStore, reservation: Reservation) -> None:
             return
         token, units, day, start, request = found[0]
         execute("DELETE FROM reservations WHERE number = ?", reservation.number)
-        set_number(execute, "asked", max(0, number_in_meta(execute, "asked") - 1))
         _set_day(execute, reservation.account, day, _day_spent(execute, reservation.account, day) - int(units))
         counts = execute("SELECT spent, session_start, session_spent FROM tokens WHERE id = ?", token)
         if counts:
