@@ -132,7 +132,9 @@ def budget(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict
     found |= {"limit": _guarantee(view.limit), "remaining": _guarantee(left)}
     each = office.settings.question_default or check_epsilon(0.1)
     number = 0 if left is None else int(exactly(getattr(left, "epsilon", 0)) // each)
-    return found | {"about": f"about {number:,} questions with ε = {limits.shown(each)}"}
+    found["about"] = f"about {number:,} questions with ε = {limits.shown(each)}"
+    bits = late.promised_bits(office.store, office.settings.late_allowed)
+    return found | {"promise": f"{view.limit} plus {bits:g} bits that times may have told"}
 
 
 @_verb(may=["first", "last"])

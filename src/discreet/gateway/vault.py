@@ -26,7 +26,7 @@ from discreet.errors import (
     InvalidArgument,
     ServiceUnavailable,
 )
-from discreet.gateway import late, limits, offices, policies, questions
+from discreet.gateway import audit, late, limits, offices, policies, questions
 from discreet.gateway.accounts import CHARGED, Login, begin_session
 from discreet.gateway.asking import OPTIONS, Asked, read_options, read_question, text_of
 from discreet.gateway.clock import Lanes, Slot
@@ -53,6 +53,8 @@ _MOST_WAITING = 1000
 _MOST_OF_ONE = 200
 """How many questions may wait for a lane, of all accounts and of one."""
 _MOST_SESSIONS = 10_000
+_LONGEST_REFUSED = 2000
+"""So many characters of a refused question are in the audit."""
 
 
 class Remembered:
@@ -90,11 +92,13 @@ class Vault:
         self._callers = Callers(store)
         self._verifier = None if settings.oidc is None else Verifier(settings.oidc)
         self._sessions: dict[str, str] = {}
+        self._views: dict[str, Ledger] = {}
         cores = os.cpu_count() or 1
         lane = {"memory": settings.lane_memory, "threads": max(1, cores // settings.lanes)}
         self._lanes = Lanes(settings.lanes, {**opening, **lane})
         self._readers = Readers(min(4, max(1, cores // 2)), {**opening, "threads": 1})
         self._books = ThreadPoolExecutor(1, thread_name_prefix="books")
+        self._clerk = ThreadPoolExecutor(1, thread_name_prefix="clerk")
         self._remembered = Remembered()
         self._running: dict[tuple[Any, ...], asyncio.Task[Frame]] = {}
         self._ending = False
@@ -113,6 +117,7 @@ class Vault:
         self._lanes.stop()
         self._readers.stop()
         self._books.shutdown()
+        self._clerk.shutdown()
 
     async def _in_books(self, call: Callable[..., T], *given: Any, **named: Any) -> T:
         """Run what reads or writes a database without holding up the others."""
@@ -144,7 +149,13 @@ class Vault:
             return json_frame(await self._in_books(offices.VERBS[verb], self.office, None, frame.arguments))
         caller = await self._caller(frame.header.get("token"))
         if verb in _VERBS:
-            answered: Frame = await _VERBS[verb](self, caller, frame.arguments)
+            try:
+                answered: Frame = await _VERBS[verb](self, caller, frame.arguments)
+            except DiscreetError as error:
+                if verb == "ask":
+                    said = {"code": error.code, "sql": str(frame.arguments.get("sql"))[:_LONGEST_REFUSED]}
+                    self._clerk.submit(audit.record, self.store, time.time(), caller.account, "refused", **said)
+                raise
             return answered
         if verb in offices.VERBS:
             return json_frame(await self._in_books(offices.VERBS[verb], self.office, caller, frame.arguments))
@@ -197,11 +208,11 @@ class Vault:
 
     async def _answer(self, caller: Caller, asked: Asked) -> Frame:
         """The answer to a question. Those who ask the same at the same time share one."""
-        name = (self._shelf(caller), asked.digest, asked.form)
+        name = (self._shelf(caller), asked.words, asked.form)
         found = self._remembered.get(name)
-        if found is not None:
+        if found is not None and (asked.key is None or await self._in_books(self._is_new, caller, asked.key)):
             return found
-        same = (caller.account, "ask" in caller.scopes, asked.length, *name[1:])
+        same = (caller.account, "ask" in caller.scopes, asked.length, asked.digest, asked.form)
         if same not in self._running:
             self._check_room(caller)
             task = asyncio.get_running_loop().create_task(self._find_or_buy(caller, asked, name))
@@ -226,6 +237,21 @@ class Vault:
         if "ask" not in caller.scopes:
             raise NotBought("This was not bought before, and this account or token shows only what was.")
         return await self._buy(caller, asked, given, reply.header)
+
+    def _is_new(self, caller: Caller, key: str) -> bool:
+        """Whether this key was not used before. One that was must be of the same question."""
+        try:
+            self.view(caller).check_new_key(key)
+        except InvalidArgument:
+            return False
+        return True
+
+    def view(self, caller: Caller) -> Ledger:
+        """The ledger as a caller sees it."""
+        name = account_of(caller)
+        if name not in self._views:
+            self._views[name] = self.ledger.for_analyst(name) if name else self.ledger
+        return self._views[name]
 
     def _shelf(self, caller: Caller) -> str:
         """Whose answers a caller sees: with `share`, everybody's are on one shelf."""
@@ -265,6 +291,7 @@ class Vault:
             lambda: self._in_books(purchase.begin),
             lambda slot: self._in_books(purchase.settle, slot),
         )
+        self._clerk.submit(limits.check_alerts, self.store, self.settings, self.ledger, account_of(caller), time.time())
         if slot.reply is None:
             raise late_error()
         if not slot.reply.header.get("ok"):
@@ -322,7 +349,7 @@ class Vault:
 
     def _standing(self) -> dict[str, float]:
         asked, count = late.charged_count(self.store), late.late_count(self.store)
-        return {"late": count, "charged": asked, "bits": late.bits(self.settings.late_allowed, asked)}
+        return {"late": count, "charged": asked, "bits": late.promised_bits(self.store, self.settings.late_allowed)}
 
     async def _read(self, verb: str, caller: Caller, **given: Any) -> Frame:
         reply = await self._readers.ask(verb, {"analyst": account_of(caller), **given})
@@ -342,7 +369,7 @@ class Purchase:
     def __init__(self, vault: Vault, caller: Caller, asked: Asked, costs: Mapping[str, Any]) -> None:
         self._vault, self._caller, self._asked = vault, caller, asked
         self._owed, self._epsilon = costs["owed"], Fraction(costs["epsilon"])
-        self._ledger = vault.ledger.for_analyst(name) if (name := account_of(caller)) else vault.ledger
+        self._ledger = vault.view(caller)
         self._before = 0
 
     def begin(self) -> None:
