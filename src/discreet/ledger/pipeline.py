@@ -77,6 +77,8 @@ class Pipeline:
                 wire.consume_input()
             result = wire.get_result()
             if result is None:  # the end of one statement's results
+                if wire.status != self._psycopg.pq.ConnStatus.OK:
+                    raise self._psycopg.OperationalError("the connection to the server was lost")
                 continue
             if result.status == end:
                 return found

@@ -154,14 +154,14 @@ class Writer:
         if self._process != os.getpid():  # a fork that Python did not see
             self._begin_process()
         job, thread = _Job(decide, reads), threading.get_ident()
-        with self._lock:
-            if self._leader == thread:
-                raise RuntimeError("a transaction of a ledger inside another one")
-            self._waiting.append(job)
-            job.leads = self._leader is None
-            if job.leads:
-                self._leader = thread
         try:
+            with self._lock:
+                if self._leader == thread:
+                    raise RuntimeError("a transaction of a ledger inside another one")
+                self._waiting.append(job)
+                job.leads = self._leader is None
+                if job.leads:
+                    self._leader = thread
             if not job.leads:
                 job.wake.acquire()
             if not job.done:
@@ -174,10 +174,11 @@ class Writer:
 
     def _lead(self, own: _Job) -> None:
         """Write for all that wait now."""
-        with self._lock:
-            self._leader = threading.get_ident()
-            group, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
+        group: list[_Job] = []
         try:
+            with self._lock:
+                self._leader = threading.get_ident()
+                group, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
             self._write_together(group)
         except BaseException as error:
             for job in group:
@@ -258,11 +259,18 @@ class Writer:
         """Each account that a charge of this analyst affects, as it is now."""
         known = self.known
         if known is not None and {WHOLE, analyst} <= known.accounts.keys():
-            at, rows = self.store.look((book.HEAD,), book.since(known.last.number, 2))
-            if book.followed(known.last, book.head_in(at), rows) == []:
+            head, found = self.store.look((book.HEAD,), book.since(known.last.number, _FOLLOWED + 1))
+            rows = book.followed(known.last, book.head_in(head), found)
+            if rows is not None:
+                known = self.known = known.after(rows)
                 return {name: known.accounts[name] for name in dict.fromkeys((WHOLE, analyst))}
         with self.store.transaction(write=False) as execute:
-            return accounts.standing(execute, analyst, book.head(execute))
+            at = book.head(execute)
+            standing = accounts.standing(execute, analyst, at)
+            last = book.row(execute, at.number)
+        kept = known is not None and known.last == last and len(known.accounts) < _REMEMBERED
+        self.known = Known(last, {**known.accounts, **standing} if known is not None and kept else standing)
+        return standing
 
 
 def _error_for_others(error: BaseException) -> BaseException:
