@@ -55,7 +55,7 @@ class Worker:
             delta_per_question=policy.delta_per_question,
             policy=policy.public_text(),
         )
-        self._seen: dict[tuple[str, tuple[str, ...]], Database] = {}
+        self._seen: dict[tuple[str, tuple[str, ...], bool], Database] = {}
         warm_up()
 
     def run(self) -> None:
@@ -82,22 +82,30 @@ class Worker:
         form: str,
         key: str | None = None,
         others: list[str] | None = None,
+        spends: bool = True,
     ) -> Frame:
-        """Answer a question. In a reader, only one that was bought before; otherwise say what it would cost."""
-        database = self._database(analyst, others or ())
+        """Answer a question. In a reader, only one that was bought before; otherwise say what it would cost. Without
+        `spends`, nothing is said about what remains.
+        """
+        database = self._database(analyst, others or (), spends=spends)
+        ledger = database.ledger
+        if isinstance(ledger, Replays):
+            ledger.found_elsewhere = False
         try:
             answer = database.sql(sql, key=key, **options)
         except NotBought:
-            return self._costs(database, sql, options, key)
+            return self._costs(analyst, sql, options, key)
         kind, body = answer_format(answer, form, options.get("confidence", 0.95))
-        return Frame({"ok": True, "type": kind, "receipt": answer.receipt}, body)
+        own = not (isinstance(ledger, Replays) and ledger.found_elsewhere)
+        return Frame({"ok": True, "type": kind, "receipt": answer.receipt, "own": own}, body)
 
-    def _costs(self, database: Database, sql: str, options: dict[str, Any], key: str | None) -> Frame:
-        owed = database.owed(sql, key=key, **options)
-        explained = database.explain(sql, **options).data
+    def _costs(self, analyst: str, sql: str, options: dict[str, Any], key: str | None) -> Frame:
+        """What a question costs the one who asks it. Whoever buys anything pays for all of it: a lane finds only what
+        they bought themselves.
+        """
+        owed = self._database(analyst).owed(sql, key=key, **options)
         epsilon = sum(exactly(cost.largest_loss or 0) for cost in owed)
-        facts = {"owed": [to_text(cost) for cost in owed], "epsilon": str(epsilon), "question": explained["question"]}
-        return Frame({"ok": True, "bought": False, **facts})
+        return Frame({"ok": True, "bought": False, "owed": [to_text(cost) for cost in owed], "epsilon": str(epsilon)})
 
     def do_plan(self, sql: str, options: dict[str, Any], analyst: str) -> Frame:
         """Explain a question."""
@@ -112,15 +120,15 @@ class Worker:
         """What may be asked."""
         return _json(self._database(analyst).tables.as_json())
 
-    def _database(self, analyst: str, others: Any = ()) -> Database:
+    def _database(self, analyst: str, others: Any = (), *, spends: bool = True) -> Database:
         """The database as an analyst sees it. The ledger of a lane says what it is about to charge."""
-        seen = (analyst, tuple(others))
+        seen = (analyst, tuple(others), spends)
         if seen not in self._seen:
             ledger = self.ledger.for_analyst(analyst) if analyst else self.ledger
             if isinstance(ledger, Watched):
                 ledger.told = self._tell
             if isinstance(ledger, Replays):
-                ledger.others = tuple(name for name in others if name != analyst)
+                ledger.others, ledger.spends = tuple(name for name in others if name != analyst), spends
             self._seen[seen] = self.database.seen_by(ledger)
         return self._seen[seen]
 
