@@ -153,11 +153,18 @@ def replied(house, sent, *, ends=False):
         return receive(link)
 
 
+def is_writable(content):
+    try:
+        return bool(json.dumps(content, ensure_ascii=False, allow_nan=False).encode())
+    except ValueError:
+        return False
+
+
 def others_are_served(house):
     assert house.call("health", None).header["ok"]
 
 
-LOOSE = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+LOOSE = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @LOOSE
@@ -165,8 +172,7 @@ LOOSE = settings(max_examples=40, deadline=None, suppress_health_check=list(Heal
 def test_no_header_stops_the_vault(house, header):
     text = json.dumps(header).encode()
     reply = replied(house, struct.pack("!II", len(text), 0) + text)
-    writable = "NaN" not in text.decode() and "Infinity" not in text.decode() and "\\ud800" not in text.decode()
-    if type(header["id"]) is int and writable:
+    if type(header["id"]) is int and is_writable(header):
         assert reply.header["id"] == header["id"]
         assert reply.header["ok"] or reply.header["code"]
     else:

@@ -286,13 +286,13 @@ class Vault:
         given = {"sql": found.sql, **found.options, "format": arguments.get("format", "json")}
         asked = read_question(given, self.settings)
         reply = await self._readers.ask("ask", await self._given(caller, asked))
-        if not reply.header.get("ok"):
-            raise _failure(reply)
-        if reply.header.get("bought") is False:
+        if reply.header.get("bought") is False or reply.header.get("code") == "ledger-key-reused":
             raise InvalidArgument(
                 "This answer was bought for other declarations or another version of the data. Ask the question again.",
                 code="gateway-not-found",
             )
+        if not reply.header.get("ok"):
+            raise _failure(reply)
         return answer_frame(reply)
 
     async def plan(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
