@@ -51,9 +51,10 @@ def reserve(
     """Count a question against every limit and write it into the audit, or refuse it and count nothing.
 
     A question above `approve_above` uses up the approval of the request with this `digest`. If there is none, a request
-    is filed. A caller who was suspended or revoked since they were authenticated is refused.
+    is filed. A caller who was suspended or revoked since they were authenticated is refused. What was charged before
+    and never answered costs 0, and is counted as a question.
     """
-    epsilon = check_epsilon(epsilon)
+    epsilon = check_epsilon(epsilon) if epsilon else Fraction(0)
     made: Reservation | None = None
     with store.write() as execute:
         state = _State(execute, settings, caller, now)

@@ -40,6 +40,7 @@ from discreet.gateway.snapshot import published
 from discreet.gateway.store import GatewayStore
 from discreet.gateway.tokens import ROLES, Caller, Callers, digest_of, login_error
 from discreet.ledger import Ledger
+from discreet.ledger.book import WHOLE
 from discreet.ledger.record import read_guarantee
 from discreet.ledger.store import URLS
 from discreet.ledger.views import NotBought
@@ -129,6 +130,7 @@ class Vault:
     async def handle(self, frame: Frame) -> Frame:
         """The reply to a request of the desk. An error says only what its class and its code say."""
         verb = frame.header.get("verb")
+        verb = verb if isinstance(verb, str) else ""
         try:
             reply = await self._handle(verb, frame)
         except BadFrame:
@@ -137,10 +139,10 @@ class Vault:
             reply = refusal(error)
         except Exception:  # a fault of ours: its message could say too much
             reply = refusal(DiscreetError("The gateway failed. Nothing was handed out.", code="gateway-failed"))
-        self.counters.count(str(verb) if verb in _VERBS or verb in offices.VERBS else "other", reply.header)
+        self.counters.count(verb if verb in _VERBS or verb in offices.VERBS else "other", reply.header)
         return reply
 
-    async def _handle(self, verb: Any, frame: Frame) -> Frame:
+    async def _handle(self, verb: str, frame: Frame) -> Frame:
         if verb == "health":
             return json_frame({"ok": not self._ending})
         if verb == "login" and "id_token" in frame.arguments:
@@ -208,7 +210,7 @@ class Vault:
 
     async def _answer(self, caller: Caller, asked: Asked) -> Frame:
         """The answer to a question. Those who ask the same at the same time share one."""
-        name = (self._shelf(caller), asked.words, asked.form)
+        name = (f"{caller.role} {caller.account}", asked.words, asked.form)
         found = self._remembered.get(name)
         if found is not None and (asked.key is None or await self._in_books(self._is_new, caller, asked.key)):
             return found
@@ -232,8 +234,9 @@ class Vault:
         if reply.header.get("bought") is not False:
             if reply.header["receipt"] is not None:  # otherwise it is public, and says what remains now
                 await self._in_books(note, self.store, caller, asked, reply.header["receipt"])
-                self._remembered.put(name, Frame({"ok": True, "type": reply.header["type"]}, reply.body))
-            return reply
+                if reply.header["own"]:  # otherwise it says what remains to this reader now
+                    self._remembered.put(name, answer_frame(reply))
+            return answer_frame(reply)
         if "ask" not in caller.scopes:
             raise NotBought("This was not bought before, and this account or token shows only what was.")
         return await self._buy(caller, asked, given, reply.header)
@@ -253,20 +256,19 @@ class Vault:
             self._views[name] = self.ledger.for_analyst(name) if name else self.ledger
         return self._views[name]
 
-    def _shelf(self, caller: Caller) -> str:
-        """Whose answers a caller sees: with `share`, everybody's are on one shelf."""
-        return "" if self.settings.share == "everyone" else f"{caller.role} {caller.account}"
-
     async def _given(self, caller: Caller, asked: Asked) -> dict[str, Any]:
         """What a worker is told about a question."""
-        others = await self._in_books(lambda: self.ledger.analysts) if self.settings.share == "everyone" else ()
+        others: list[str] = []
+        if self.settings.share == "everyone":
+            others = [WHOLE, *await self._in_books(lambda: self.ledger.analysts)]
         return {
             "sql": asked.sql,
             "options": asked.options,
             "analyst": account_of(caller),
             "form": asked.form,
             "key": asked.key,
-            "others": list(others),
+            "others": others,
+            "spends": caller.role == "owner" or caller.role in CHARGED,
         }
 
     def _check_room(self, caller: Caller) -> None:
@@ -296,7 +298,7 @@ class Vault:
             raise late_error()
         if not slot.reply.header.get("ok"):
             raise _failure(slot.reply)
-        return Frame({"ok": True, "type": slot.reply.header["type"]}, slot.reply.body)
+        return answer_frame(slot.reply)
 
     # --- free requests --------------------------------------------------------------------------------------
 
@@ -312,14 +314,14 @@ class Vault:
         given = {"sql": found.sql, **found.options, "format": arguments.get("format", "json")}
         asked = read_question(given, self.settings)
         reply = await self._readers.ask("ask", await self._given(caller, asked))
-        if not reply.header.get("ok"):
-            raise _failure(reply)
-        if reply.header.get("bought") is False:
+        if reply.header.get("bought") is False or reply.header.get("code") == "ledger-key-reused":
             raise InvalidArgument(
                 "This answer was bought for other declarations or another version of the data. Ask the question again.",
                 code="gateway-not-found",
             )
-        return reply
+        if not reply.header.get("ok"):
+            raise _failure(reply)
+        return answer_frame(reply)
 
     async def plan(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
         """Explain a question, for free."""
@@ -430,6 +432,11 @@ def _failure(reply: Frame) -> DiscreetError:
     if reply.header.get("failed"):
         return DiscreetError("The gateway failed. Nothing was handed out.", code="gateway-failed")
     return error_in(reply)
+
+
+def answer_frame(reply: Frame) -> Frame:
+    """An answer of a worker as it leaves the vault: the same for one that is new and one that was bought before."""
+    return Frame({"ok": True, "type": reply.header["type"]}, reply.body)
 
 
 def json_frame(content: Any) -> Frame:

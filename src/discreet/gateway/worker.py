@@ -57,7 +57,7 @@ class Worker:
             delta_per_question=policy.delta_per_question,
             policy=policy.public_text(),
         )
-        self._seen: dict[tuple[str, tuple[str, ...]], Database] = {}
+        self._seen: dict[tuple[str, tuple[str, ...], bool], Database] = {}
         self._prepared: dict[str, Prepared] = {}
         warm_up()
 
@@ -86,21 +86,24 @@ class Worker:
         form: str,
         key: str | None = None,
         others: list[str] | None = None,
+        spends: bool = True,
     ) -> Frame:
-        """Answer a question. In a reader, only one that was bought before; otherwise say what it would cost."""
+        """Answer a question. In a reader, only one that was bought before; otherwise say what it would cost. Without
+        `spends`, nothing is said about what remains.
+        """
         asked = self._prepared.pop(prepared_name(analyst, sql, options), None)
         if asked is None:
-            asked = self._database(analyst, others or ()).prepare(sql, **options)
+            asked = self._database(analyst, others or (), spends=spends).prepare(sql, **options)
+        ledger = asked.planner.ledger
+        if isinstance(ledger, Replays):
+            ledger.found_elsewhere = False
         try:
             answer = asked.answer(key=key)
         except NotBought:
-            owed = asked.owed(key=key)
-            epsilon = sum(exactly(cost.largest_loss or 0) for cost in owed)
-            return Frame(
-                {"ok": True, "bought": False, "owed": [to_text(cost) for cost in owed], "epsilon": str(epsilon)}
-            )
+            return self._costs(asked if not others else self._database(analyst).prepare(sql, **options), key)
         kind, body = answer_format(answer, form, options.get("confidence", 0.95))
-        return Frame({"ok": True, "type": kind, "receipt": answer.receipt}, body)
+        own = not (isinstance(ledger, Replays) and ledger.found_elsewhere)
+        return Frame({"ok": True, "type": kind, "receipt": answer.receipt, "own": own}, body)
 
     def do_prepare(self, sql: str, options: dict[str, Any], analyst: str, **_: Any) -> None:
         """Plan a question that is likely to be asked next. There is no reply."""
@@ -108,6 +111,15 @@ class Worker:
         with contextlib.suppress(Exception):  # it is said when it is asked
             asked = self._database(analyst).prepare(sql, **options)
             self._prepared[prepared_name(analyst, sql, options)] = asked
+
+    @staticmethod
+    def _costs(asked: Prepared, key: str | None) -> Frame:
+        """What a question costs the one who asks it. Whoever buys anything pays for all of it: a lane finds only what
+        they bought themselves.
+        """
+        owed = asked.owed(key=key)
+        epsilon = sum(exactly(cost.largest_loss or 0) for cost in owed)
+        return Frame({"ok": True, "bought": False, "owed": [to_text(cost) for cost in owed], "epsilon": str(epsilon)})
 
     def do_plan(self, sql: str, options: dict[str, Any], analyst: str) -> Frame:
         """Explain a question."""
@@ -122,15 +134,15 @@ class Worker:
         """What may be asked."""
         return _json(self._database(analyst).tables.as_json())
 
-    def _database(self, analyst: str, others: Any = ()) -> Database:
+    def _database(self, analyst: str, others: Any = (), *, spends: bool = True) -> Database:
         """The database as an analyst sees it. The ledger of a lane says what it is about to charge."""
-        seen = (analyst, tuple(others))
+        seen = (analyst, tuple(others), spends)
         if seen not in self._seen:
             ledger = self.ledger.for_analyst(analyst) if analyst else self.ledger
             if isinstance(ledger, Watched):
                 ledger.told = self._tell
             if isinstance(ledger, Replays):
-                ledger.others = tuple(name for name in others if name != analyst)
+                ledger.others, ledger.spends = tuple(name for name in others if name != analyst), spends
             self._seen[seen] = self.database.seen_by(ledger)
         return self._seen[seen]
 

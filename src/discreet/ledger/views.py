@@ -7,6 +7,7 @@ from typing import Any
 
 from discreet.errors import NotAllowed
 from discreet.guarantees.guarantee import Guarantee
+from discreet.ledger.book import WHOLE
 from discreet.ledger.entry import Entry
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.request import Identity, Request, request_of
@@ -25,6 +26,10 @@ class Replays(Ledger):
     """
 
     others: Sequence[str] = ()
+    spends: bool = True
+    """Whether the reader has a budget, so that something remains of it."""
+    found_elsewhere: bool = False
+    """Whether anything was found that another account bought, since this was last set to False."""
 
     def charge(
         self,
@@ -51,12 +56,25 @@ class Replays(Ledger):
         for name in self.others:
             theirs, _ = type(self)(self._store, self._terms, name)._known(request._replace(retry_key=None))
             if theirs is not None and theirs.state == "answered":
+                self.found_elsewhere = True
                 return theirs, request
         return None, request
 
     def _check_own(self, entry: Entry) -> None:
-        if entry.analyst not in self.others:
+        if (entry.analyst or WHOLE) not in self.others:
             super()._check_own(entry)
+
+    def _left_after(self, entry: Entry) -> Guarantee | None:
+        """What remained to the reader. After an answer that another account bought, it is what remains to the reader
+        now: nobody sees what remains to others.
+        """
+        own = self.spends and (entry.analyst or WHOLE) == self._analyst
+        return super()._left_after(entry) if own else self.remaining
+
+    @property
+    def remaining(self) -> Guarantee | None:
+        """What remains to the reader now. None if they have no budget."""
+        return super().remaining if self.spends else None
 
 
 class Watched(Ledger):
