@@ -24,6 +24,7 @@ from discreet.errors import DiscreetError, EngineFailed
 from discreet.exact.rational import exactly
 from discreet.gateway.formats import TYPES, answer_format
 from discreet.gateway.frames import Frame, packed, receive, refusal
+from discreet.gateway.isolation import harden
 from discreet.gateway.snapshot import named, published
 from discreet.gateway.views import NotBought, Replays, Watched
 from discreet.ledger import Ledger
@@ -173,6 +174,7 @@ def _json(content: Any) -> Frame:
 
 def main() -> None:
     """Serve the socket that the vault passed as the only argument, after its first frame says what to open."""
+    harden()
     link = socket.socket(fileno=int(sys.argv[1]))
     opening = receive(link)
     if opening is None:
