@@ -58,14 +58,15 @@ class Served(House):
 
     def serve(self, *options: str, before: tuple[str, ...] = ()) -> Served:
         """Start it. `before` is a program that runs it."""
-        self._process = subprocess.Popen(
-            [*before, self.python, *COMMAND, "serve", str(self.policy), *options],
-            stdout=subprocess.PIPE,
-            stderr=open(self.folder / "errors", "ab"),  # noqa: SIM115 -- it is closed with this object
-            text=True,
-            env=ENVIRONMENT,
-            cwd="/",
-        )
+        with open(self.folder / "errors", "ab") as errors:
+            self._process = subprocess.Popen(
+                [*before, self.python, *COMMAND, "serve", str(self.policy), *options],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env=ENVIRONMENT,
+                cwd="/",
+            )
         assert self._process.stdout is not None
         assert self._process.stdout.readline().strip() == "ready", self.errors
         self.url = self._process.stdout.readline().split()[1]

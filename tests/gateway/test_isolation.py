@@ -35,8 +35,11 @@ import socket, sys
 link = socket.socket(socket.AF_UNIX)
 link.settimeout(10)
 link.connect(sys.argv[1])
-link.sendall(bytes.fromhex(sys.argv[2]))
-print(len(link.recv(100)))
+try:
+    link.sendall(bytes.fromhex(sys.argv[2]))
+    print(len(link.recv(100)))
+except ConnectionError:
+    print(0)
 """
 OPEN = """
 import os, sys
@@ -248,8 +251,8 @@ def test_the_socket_is_for_the_desk_alone(running):
 
     assert int(reply(DESK, DESK).stdout) > 0
     assert "PermissionError" in reply(OTHER, OTHER).stderr
-    third = reply(OTHER, DESK)  # even with the group of the desk: the kernel says who it is
-    assert third.stdout.strip() == "0" or "ConnectionResetError" in third.stderr
+    third = reply(OTHER, DESK)  # with the group of the desk it can connect, and the kernel says who it is
+    assert third.stdout.split() == ["0"]
 
 
 @pytest.mark.slow
