@@ -32,6 +32,7 @@ from discreet.gateway.asking import OPTIONS, Asked, read_options, read_question,
 from discreet.gateway.clock import Lanes, Slot
 from discreet.gateway.counters import Counters
 from discreet.gateway.frames import BadFrame, Frame, refusal, serve_frames
+from discreet.gateway.isolation import harden
 from discreet.gateway.offices import Office, check_arguments, check_caller
 from discreet.gateway.oidc import Verifier
 from discreet.gateway.processes import Readers, error_in
@@ -483,6 +484,7 @@ async def serve_vault(vault: Vault, path: Path, users: Collection[int]) -> None:
 def main() -> None:
     """Run a vault: its policy, the path of its socket, and the user id of the desk are the arguments."""
     policy, path, desk = sys.argv[1:4]
+    harden(ends_with_parent=True)
     os.umask(0o077)
     try:
         asyncio.run(serve_vault(open_vault(policy), Path(path), {int(desk), os.getuid()}))

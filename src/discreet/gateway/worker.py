@@ -26,6 +26,7 @@ from discreet.errors import DiscreetError, EngineFailed
 from discreet.exact.rational import exactly
 from discreet.gateway.formats import TYPES, answer_format
 from discreet.gateway.frames import Frame, packed, receive, refusal
+from discreet.gateway.isolation import harden
 from discreet.gateway.snapshot import named, published
 from discreet.ledger import Ledger
 from discreet.ledger.record import to_text
@@ -200,6 +201,7 @@ def _json(content: Any) -> Frame:
 
 def main() -> None:
     """Serve the socket that the vault passed as the only argument, after its first frame says what to open."""
+    harden()
     link = socket.socket(fileno=int(sys.argv[1]))
     if sys.argv[2] == "lane":
         os.nice(19)  # free requests should not feel what a lane does
