@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import os
 import signal
 import socket
@@ -16,10 +15,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 import discreet as dp
 from discreet.errors import InvalidArgument, ServiceUnavailable
@@ -29,6 +24,7 @@ from discreet.gateway.settings import Settings
 
 from ..refusing import refuses
 from .a_desk import TOKEN, desk, said
+from .certificates import write_certificate
 
 PROGRAM = """
 import socket, sys
@@ -44,24 +40,8 @@ print("ended", flush=True)
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """A certificate for 127.0.0.1 that nobody else signed."""
-    folder, key = tmp_path_factory.mktemp("tls"), ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "desk")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=2))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    kinds = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    (folder / "key.pem").write_bytes(key.private_bytes(*kinds))
-    (folder / "certificate.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    folder = tmp_path_factory.mktemp("tls")
+    write_certificate(folder)
     return Settings(certificate=str(folder / "certificate.pem"), key=str(folder / "key.pem"))
 
 
