@@ -63,7 +63,9 @@ def test_other_machines_need_tls(tmp_path):
 @pytest.mark.slow
 def test_a_question_that_needs_too_much_memory(tmp_path):
     """Its answer is late like any other, and the next question is answered by the same vault."""
-    house = House(tmp_path / "house", 'answer_after = "5s"\nlate_allowed = 5\nlane_memory = "64MB"', people=600_000).start()
+    house = House(
+        tmp_path / "house", 'answer_after = "5s"\nlate_allowed = 5\nlane_memory = "64MB"', people=600_000
+    ).start()
     token = house.open("ada")
     heavy = "SELECT cost, MEDIAN(cost + id) AS m, COUNT(DISTINCT id) AS d, COUNT(*) AS n FROM visits GROUP BY cost"
     first = house.ask(token, heavy)
@@ -87,7 +89,9 @@ def test_the_demo(monkeypatch):
         [line] = re.findall(r"^curl .*$", out.getvalue(), re.M)
         words = shlex.split(line)
         reply = httpx.post(
-            words[2], headers=dict(one.split(": ") for one in words if ": " in one and "{" not in one), content=words[-1]
+            words[2],
+            headers=dict(one.split(": ") for one in words if ": " in one and "{" not in one),
+            content=words[-1],
         )
         found.append(reply.json())
         [secret] = re.findall(r"/login#(\w+)", out.getvalue())

@@ -54,7 +54,7 @@ def reserve(
     is filed. A caller who was suspended or revoked since they were authenticated is refused. What was charged before
     and never answered costs 0, and is counted as a question.
     """
-    epsilon = check_epsilon(epsilon) if epsilon else Fraction(0)
+    epsilon = Fraction(0) if epsilon == 0 else check_epsilon(epsilon)
     made: Reservation | None = None
     with store.write() as execute:
         state = _State(execute, settings, caller, now)

@@ -484,7 +484,7 @@ async def serve_vault(vault: Vault, path: Path, users: Collection[int]) -> None:
 def main() -> None:
     """Run a vault: its policy, the path of its socket, and the user id of the desk are the arguments."""
     policy, path, desk = sys.argv[1:4]
-    harden(ends_with_parent=True)
+    harden(ends_with_parent=sys.argv[4:] == ["supervised"])
     os.umask(0o077)
     try:
         asyncio.run(serve_vault(open_vault(policy), Path(path), {int(desk), os.getuid()}))

@@ -143,7 +143,7 @@ class Worker:
             if isinstance(ledger, Watched):
                 ledger.told = self._tell
             if isinstance(ledger, Replays):
-                ledger.others, ledger.spends = tuple(name for name in others if name != analyst), spends
+                ledger = ledger.read_by(others, spends=spends)
             self._seen[seen] = self.database.seen_by(ledger)
         return self._seen[seen]
 

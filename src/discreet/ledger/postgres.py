@@ -93,7 +93,8 @@ class PostgresStore(PerProcess):
     def _connect(self) -> Any:
         said = self._psycopg.conninfo.conninfo_to_dict(self._address)
         own = {name: value for name, value in ({"connect_timeout": 20} | _ALIVE).items() if name not in said}
-        connection = self._psycopg.connect(self._address, autocommit=True, **own)
+        # after a rollback, psycopg would drop the statements that are prepared here with its own
+        connection = self._psycopg.connect(self._address, autocommit=True, prepare_threshold=None, **own)
         commit = connection.execute("SHOW synchronous_commit").fetchone()[0]
         self._commit = commit if commit == "remote_apply" else "on"  # a stricter setting, which is fine
         self._pipeline = Pipeline(self._psycopg, connection)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from discreet.errors import NotAllowed
 from discreet.guarantees.guarantee import Guarantee
@@ -59,6 +59,12 @@ class Replays(Ledger):
                 self.found_elsewhere = True
                 return theirs, request
         return None, request
+
+    def read_by(self, others: Sequence[str], *, spends: bool) -> Self:
+        """The same view for a reader who also sees what others bought, and who may have no budget."""
+        view = type(self)(self._store, self._terms, self._analyst)
+        view.others, view.spends = tuple(name for name in others if name != self._analyst), spends
+        return view
 
     def _check_own(self, entry: Entry) -> None:
         if (entry.analyst or WHOLE) not in self.others:
