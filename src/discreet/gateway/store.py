@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged, LedgerUnavailable
 from discreet.gateway.tables import MIGRATIONS
