@@ -270,3 +270,19 @@ def test_the_check_of_the_command_line(running):
     other = running.run("serve", str(running.policy), "--check", user=VAULT)
     assert other.returncode == 2
     assert "NOT ISOLATED" in other.stderr
+
+
+@pytest.mark.slow
+def test_root_looks_after_a_running_gateway(running, tmp_path):
+    """Commands of root leave no file that the vault cannot use."""
+    copy = tmp_path / "copy"
+    for words in (("list",), ("audit", "--verify"), ("backup", str(copy)), ("open", "bea", "--epsilon", "1")):
+        done = running.run("account", str(running.policy), *words)
+        assert done.returncode == 0, done.stderr
+    assert (copy.stat().st_uid, stat.S_IMODE(copy.stat().st_mode)) == (0, 0o600)
+    assert running.run("serve", str(running.policy), "--calibrate").returncode == 0
+    assert running.run("serve", str(running.policy), "--check").returncode == 0
+    token = running.run("account", str(running.policy), "token", "bea").stdout.strip()
+    assert running.post(token, COUNT).status_code == 200
+    assert running.run("account", str(running.policy), "revoke", "bea").returncode == 0
+    assert running.post(token, COUNT).status_code == 401

@@ -47,7 +47,8 @@ def test_other_machines_need_tls(tmp_path):
     with refuses(dp.errors.InvalidArgument, "gateway-tls"):
         load_settings(house.policy)
     write_certificate(tmp_path, ADDRESS)
-    text = f'http = "{ADDRESS}:0"\nanswer_after = 0\ncertificate = "{tmp_path}/certificate.pem"\nkey = "{tmp_path}/key.pem"'
+    text = f'http = "{ADDRESS}:0"\nanswer_after = 0\n'
+    text += f'certificate = "{tmp_path}/certificate.pem"\nkey = "{tmp_path}/key.pem"'
     with served(tmp_path / "house", text) as running:
         token = running.open("ada")
         running.serve("--not-isolated")
@@ -66,7 +67,9 @@ def test_a_question_that_needs_too_much_memory(tmp_path):
     """Its answer is late like any other, and the vault goes on with the next question."""
     settings = 'answer_after = 0\nlate_allowed = 5\nlane_memory = "100MB"'
     house = House(tmp_path / "house", settings, people=1_000_000)
-    heavy = "SELECT CAST(cost * 1000 + id AS INTEGER) AS k, COUNT(DISTINCT id) AS d, COUNT(*) AS n FROM visits GROUP BY k"
+    heavy = (
+        "SELECT CAST(cost * 1000 + id AS INTEGER) AS k, COUNT(DISTINCT id) AS d, COUNT(*) AS n FROM visits GROUP BY k"
+    )
     house.start(str(Path(__file__).with_name("little_memory.py")))
     token = house.open("ada")
     first = house.ask(token, heavy)
@@ -94,7 +97,9 @@ def test_the_demo(monkeypatch):
         [line] = re.findall(r"^curl .*$", out.getvalue(), re.M)
         words = shlex.split(line)
         reply = httpx.post(
-            words[2], headers=dict(one.split(": ") for one in words if ": " in one and "{" not in one), content=words[-1]
+            words[2],
+            headers=dict(one.split(": ") for one in words if ": " in one and "{" not in one),
+            content=words[-1],
         )
         found.append(reply.json())
         [secret] = re.findall(r"/login#(\w+)", out.getvalue())
