@@ -10,12 +10,14 @@ import ssl
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 import pytest
 
-from discreet.errors import InvalidArgument
+import discreet as dp
+from discreet.errors import InvalidArgument, ServiceUnavailable
 from discreet.gateway.desk_server import serve_desk, tls_context
 from discreet.gateway.frames import Frame, serve_frames
 from discreet.gateway.settings import Settings
@@ -56,6 +58,20 @@ def test_tls(tmp_path: Path, certificate: Settings) -> None:
         with pytest.raises(httpx.HTTPError):
             httpx.get(f"{url.replace('https', 'http')}/v1/me", trust_env=False)
         assert tls_context(certificate).minimum_version >= ssl.TLSVersion.TLSv1_2  # type: ignore[union-attr]
+
+
+def test_the_python_client_trusts_nobody_else(
+    tmp_path: Path, certificate: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("discreet.gateway.remote.time.sleep", lambda _: None)
+    with desk(tmp_path, {"budget": said(b'{"about": "7"}')}, context=tls_context(certificate)) as running:
+        url = running.url.replace("127.0.0.1", "localhost")
+        with closing(dp.remote(url, token=TOKEN)) as remote, refuses(ServiceUnavailable, "remote-unreachable"):
+            remote.budget()
+        assert running.frames == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate.certificate))
+        with closing(dp.remote(url, token=TOKEN)) as remote:
+            assert remote.budget() == {"about": "7"}
 
 
 def test_a_certificate_that_cannot_be_used_is_refused(tmp_path: Path, certificate: Settings) -> None:

@@ -39,8 +39,8 @@ QUESTION = "SELECT city, COUNT(*) AS patients FROM people GROUP BY city"
 
 
 def tell(out: Console, *, once: bool) -> None:
-    """Start a gateway, open an account, ask a question through it, and show the answer. It runs until Ctrl-C, or ends
-    with the answer.
+    """Start a gateway, open an account, ask a question through it, and show the answer. It runs until Ctrl-C, unless
+    `once`.
     """
     for module in ("uvicorn", "httptools", "httpx"):
         need(module, "gateway", "discreet demo gateway")

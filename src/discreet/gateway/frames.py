@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import math
 import os
 import socket
 import struct
@@ -24,6 +25,8 @@ from discreet.errors import DiscreetError, ServiceUnavailable
 _LENGTHS = struct.Struct("!II")
 LONGEST_HEADER = 2**20
 LONGEST_BODY = 2**30
+LONGEST_REQUEST = 2**22
+"""The body of a request is text that a person or a program wrote. Only replies are longer."""
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -52,16 +55,28 @@ def _refuse(_: str) -> Any:
     raise BadFrame
 
 
+def _finite(text: str) -> float:
+    found = float(text)
+    if math.isinf(found):
+        raise BadFrame
+    return found
+
+
 _WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-_READER = json.JSONDecoder(parse_constant=_refuse)
+_READER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
 
 
 def parsed(text: bytes) -> Any:
-    """JSON text as values. Numbers that are no JSON, such as NaN, are refused."""
+    """JSON text as values. What could not be written again is refused: NaN, numbers that are too large, and half of a
+    character.
+    """
     try:
-        return _READER.decode(text.decode())
+        found = _READER.decode(text.decode())
+        if b"\\ud" in text or b"\\uD" in text:
+            json_bytes(found)
     except (ValueError, RecursionError):
         raise BadFrame from None
+    return found
 
 
 def json_bytes(content: Any) -> bytes:
@@ -139,7 +154,9 @@ async def serve_frames(path: Path, handle: Handler, users: Collection[int], *, m
         try:
             if peer_user(writer.get_extra_info("socket")) not in users:
                 return
-            while (frame := await read_frame(reader)) is not None:
+            while (frame := await read_frame(reader, LONGEST_REQUEST)) is not None:
+                if type(frame.header.get("id")) is not int:
+                    raise BadFrame
                 task = asyncio.ensure_future(_reply(frame, handle, writer))
                 running.add(task)
                 task.add_done_callback(running.discard)

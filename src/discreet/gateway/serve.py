@@ -73,6 +73,7 @@ class Pair:
     def _start_vault(self) -> subprocess.Popen[str]:
         user, desk = self._users
         command = [sys.executable, "-m", "discreet.gateway.vault", str(self.policy), str(self._path), str(desk.user)]
+        command += ["supervised"]
         return _ready(_started(command, user, env={**os.environ, **user.environment}), "vault")
 
     def _start_desk(self) -> subprocess.Popen[str]:

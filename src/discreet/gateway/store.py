@@ -218,6 +218,12 @@ class _Postgres(PostgresStore):
             execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
             _migrate(execute, migrations, self.shown, integer="BIGINT", bytes="BYTEA")
 
+    def _connect(self) -> Any:
+        connection = super()._connect()
+        # after a rollback psycopg forgets all statements that were prepared here, not only its own
+        connection.prepare_threshold = None
+        return connection
+
     def generation(self) -> int:
         with self.transaction(write=False) as execute:
             return int(execute(_GENERATION)[0][0])
@@ -228,7 +234,7 @@ class _Postgres(PostgresStore):
             code="gateway-backup",
         )
 
-    def _explained(self, error: Exception) -> DiscreetError | Any:
+    def _explained(self, error: Exception) -> DiscreetError | None:
         explained = super()._explained(error)
         if explained is None:
             return None

@@ -7,7 +7,6 @@ What is charged waits for a lane, and leaves at the end of its slot.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
@@ -27,7 +26,7 @@ from discreet.errors import (
     InvalidArgument,
     ServiceUnavailable,
 )
-from discreet.gateway import late, limits, offices, policies, questions
+from discreet.gateway import audit, late, limits, offices, policies, questions
 from discreet.gateway.accounts import CHARGED, Login, begin_session
 from discreet.gateway.asking import OPTIONS, Asked, read_options, read_question, text_of
 from discreet.gateway.clock import Lanes, Slot
@@ -41,10 +40,11 @@ from discreet.gateway.settings import Settings, load_settings
 from discreet.gateway.snapshot import published
 from discreet.gateway.store import GatewayStore
 from discreet.gateway.tokens import ROLES, Caller, Callers, digest_of, login_error
-from discreet.gateway.views import NotBought
 from discreet.ledger import Ledger
+from discreet.ledger.book import WHOLE
 from discreet.ledger.record import read_guarantee
 from discreet.ledger.store import URLS
+from discreet.ledger.views import NotBought
 
 T = TypeVar("T")
 _REMEMBERED = 64 * 2**20
@@ -55,6 +55,8 @@ _MOST_WAITING = 1000
 _MOST_OF_ONE = 200
 """How many questions may wait for a lane, of all accounts and of one."""
 _MOST_SESSIONS = 10_000
+_LONGEST_REFUSED = 2000
+"""So many characters of a refused question are in the audit."""
 
 
 class Remembered:
@@ -92,11 +94,13 @@ class Vault:
         self._callers = Callers(store)
         self._verifier = None if settings.oidc is None else Verifier(settings.oidc)
         self._sessions: dict[str, str] = {}
+        self._views: dict[str, Ledger] = {}
         cores = os.cpu_count() or 1
         lane = {"memory": settings.lane_memory, "threads": max(1, cores // settings.lanes)}
         self._lanes = Lanes(settings.lanes, {**opening, **lane})
         self._readers = Readers(min(4, max(1, cores // 2)), {**opening, "threads": 1})
         self._books = ThreadPoolExecutor(1, thread_name_prefix="books")
+        self._clerk = ThreadPoolExecutor(1, thread_name_prefix="clerk")
         self._remembered = Remembered()
         self._running: dict[tuple[Any, ...], asyncio.Task[Frame]] = {}
         self._ending = False
@@ -115,6 +119,7 @@ class Vault:
         self._lanes.stop()
         self._readers.stop()
         self._books.shutdown()
+        self._clerk.shutdown()
 
     async def _in_books(self, call: Callable[..., T], *given: Any, **named: Any) -> T:
         """Run what reads or writes a database without holding up the others."""
@@ -126,6 +131,7 @@ class Vault:
     async def handle(self, frame: Frame) -> Frame:
         """The reply to a request of the desk. An error says only what its class and its code say."""
         verb = frame.header.get("verb")
+        verb = verb if isinstance(verb, str) else ""
         try:
             reply = await self._handle(verb, frame)
         except BadFrame:
@@ -134,10 +140,10 @@ class Vault:
             reply = refusal(error)
         except Exception:  # a fault of ours: its message could say too much
             reply = refusal(DiscreetError("The gateway failed. Nothing was handed out.", code="gateway-failed"))
-        self.counters.count(str(verb) if verb in _VERBS or verb in offices.VERBS else "other", reply.header)
+        self.counters.count(verb if verb in _VERBS or verb in offices.VERBS else "other", reply.header)
         return reply
 
-    async def _handle(self, verb: Any, frame: Frame) -> Frame:
+    async def _handle(self, verb: str, frame: Frame) -> Frame:
         if verb == "health":
             return json_frame({"ok": not self._ending})
         if verb == "login" and "id_token" in frame.arguments:
@@ -146,7 +152,13 @@ class Vault:
             return json_frame(await self._in_books(offices.VERBS[verb], self.office, None, frame.arguments))
         caller = await self._caller(frame.header.get("token"))
         if verb in _VERBS:
-            answered: Frame = await _VERBS[verb](self, caller, frame.arguments)
+            try:
+                answered: Frame = await _VERBS[verb](self, caller, frame.arguments)
+            except DiscreetError as error:
+                if verb == "ask":
+                    said = {"code": error.code, "sql": str(frame.arguments.get("sql"))[:_LONGEST_REFUSED]}
+                    self._clerk.submit(audit.record, self.store, time.time(), caller.account, "refused", **said)
+                raise
             return answered
         if verb in offices.VERBS:
             return json_frame(await self._in_books(offices.VERBS[verb], self.office, caller, frame.arguments))
@@ -199,11 +211,11 @@ class Vault:
 
     async def _answer(self, caller: Caller, asked: Asked) -> Frame:
         """The answer to a question. Those who ask the same at the same time share one."""
-        name = (self._shelf(caller), asked.digest, asked.form)
+        name = (f"{caller.role} {caller.account}", asked.words, asked.form)
         found = self._remembered.get(name)
-        if found is not None:
+        if found is not None and (asked.key is None or await self._in_books(self._is_new, caller, asked.key)):
             return found
-        same = (caller.account, "ask" in caller.scopes, asked.length, *name[1:])
+        same = (caller.account, "ask" in caller.scopes, asked.length, asked.digest, asked.form)
         if same not in self._running:
             self._check_room(caller)
             task = asyncio.get_running_loop().create_task(self._find_or_buy(caller, asked, name))
@@ -215,32 +227,49 @@ class Vault:
         if asked.key is not None and await self._in_books(late.was_late, self.store, caller.account, asked.digest):
             raise late_error()  # one key is charged once, whatever came of it
         given = await self._given(caller, asked)
+        if "ask" in caller.scopes:
+            self._lanes.prepare(given)
         reply = await self._readers.ask("ask", given)
         if not reply.header.get("ok"):
             raise _failure(reply)
         if reply.header.get("bought") is not False:
             if reply.header["receipt"] is not None:  # otherwise it is public, and says what remains now
                 await self._in_books(note, self.store, caller, asked, reply.header["receipt"])
-                self._remembered.put(name, Frame({"ok": True, "type": reply.header["type"]}, reply.body))
-            return reply
+                if reply.header["own"]:  # otherwise it says what remains to this reader now
+                    self._remembered.put(name, answer_frame(reply))
+            return answer_frame(reply)
         if "ask" not in caller.scopes:
             raise NotBought("This was not bought before, and this account or token shows only what was.")
         return await self._buy(caller, asked, given, reply.header)
 
-    def _shelf(self, caller: Caller) -> str:
-        """Whose answers a caller sees: with `share`, everybody's are on one shelf."""
-        return "" if self.settings.share == "everyone" else f"{caller.role} {caller.account}"
+    def _is_new(self, caller: Caller, key: str) -> bool:
+        """Whether this key was not used before. One that was must be of the same question."""
+        try:
+            self.view(caller).check_new_key(key)
+        except InvalidArgument:
+            return False
+        return True
+
+    def view(self, caller: Caller) -> Ledger:
+        """The ledger as a caller sees it."""
+        name = account_of(caller)
+        if name not in self._views:
+            self._views[name] = self.ledger.for_analyst(name) if name else self.ledger
+        return self._views[name]
 
     async def _given(self, caller: Caller, asked: Asked) -> dict[str, Any]:
         """What a worker is told about a question."""
-        others = await self._in_books(lambda: self.ledger.analysts) if self.settings.share == "everyone" else ()
+        others: list[str] = []
+        if self.settings.share == "everyone":
+            others = [WHOLE, *await self._in_books(lambda: self.ledger.analysts)]
         return {
             "sql": asked.sql,
             "options": asked.options,
             "analyst": account_of(caller),
             "form": asked.form,
             "key": asked.key,
-            "others": list(others),
+            "others": others,
+            "spends": caller.role == "owner" or caller.role in CHARGED,
         }
 
     def _check_room(self, caller: Caller) -> None:
@@ -265,11 +294,12 @@ class Vault:
             lambda: self._in_books(purchase.begin),
             lambda slot: self._in_books(purchase.settle, slot),
         )
+        self._clerk.submit(limits.check_alerts, self.store, self.settings, self.ledger, account_of(caller), time.time())
         if slot.reply is None:
             raise late_error()
         if not slot.reply.header.get("ok"):
             raise _failure(slot.reply)
-        return Frame({"ok": True, "type": slot.reply.header["type"]}, slot.reply.body)
+        return answer_frame(slot.reply)
 
     # --- free requests --------------------------------------------------------------------------------------
 
@@ -285,14 +315,14 @@ class Vault:
         given = {"sql": found.sql, **found.options, "format": arguments.get("format", "json")}
         asked = read_question(given, self.settings)
         reply = await self._readers.ask("ask", await self._given(caller, asked))
-        if not reply.header.get("ok"):
-            raise _failure(reply)
-        if reply.header.get("bought") is False:
+        if reply.header.get("bought") is False or reply.header.get("code") == "ledger-key-reused":
             raise InvalidArgument(
                 "This answer was bought for other declarations or another version of the data. Ask the question again.",
                 code="gateway-not-found",
             )
-        return reply
+        if not reply.header.get("ok"):
+            raise _failure(reply)
+        return answer_frame(reply)
 
     async def plan(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
         """Explain a question, for free."""
@@ -322,7 +352,7 @@ class Vault:
 
     def _standing(self) -> dict[str, float]:
         asked, count = late.charged_count(self.store), late.late_count(self.store)
-        return {"late": count, "charged": asked, "bits": late.bits(self.settings.late_allowed, asked)}
+        return {"late": count, "charged": asked, "bits": late.promised_bits(self.store, self.settings.late_allowed)}
 
     async def _read(self, verb: str, caller: Caller, **given: Any) -> Frame:
         reply = await self._readers.ask(verb, {"analyst": account_of(caller), **given})
@@ -342,7 +372,7 @@ class Purchase:
     def __init__(self, vault: Vault, caller: Caller, asked: Asked, costs: Mapping[str, Any]) -> None:
         self._vault, self._caller, self._asked = vault, caller, asked
         self._owed, self._epsilon = costs["owed"], Fraction(costs["epsilon"])
-        self._ledger = vault.ledger.for_analyst(name) if (name := account_of(caller)) else vault.ledger
+        self._ledger = vault.view(caller)
         self._before = 0
 
     def begin(self) -> None:
@@ -359,29 +389,23 @@ class Purchase:
         vault, now = self._vault, self._vault.office.now()
         if slot.reply is None:
             vault.is_unsettled = True
-            self._charge_all(slot)
+            self._ledger.discard(  # how far it came must not show in what remains
+                slot.charging,
+                after=self._before,
+                owed=[read_guarantee(text) for text in self._owed],
+                asked=f"{self._asked.sql} (not answered in time)",
+                key=self._asked.key,
+            )
             late.record_late(vault.store, self._caller.account, self._asked.digest, now)
             vault.is_unsettled = False
             return
         header = slot.reply.header
         if header.get("ok"):
             note(vault.store, self._caller, self._asked, header["receipt"])
-        elif header.get("kind") == BudgetExhausted.__name__ and not self._ledger.charged(
+        elif header.get("kind") == BudgetExhausted.__name__ and not self._ledger.charges_of(
             slot.charging, after=self._before
         ):
             limits.undo(vault.store, self._reserved)
-
-    def _charge_all(self, slot: Slot) -> None:
-        """Discard what a late question drew, and charge the rest of what it would have cost: how far it came must not
-        show in what remains.
-        """
-        discarded = self._ledger.discard(slot.charging, after=self._before)
-        rest = [read_guarantee(text) for text in self._owed[len(discarded) :]]
-        asked = f"{self._asked.sql} (not answered in time)"
-        for number, cost in enumerate(rest, 1):
-            key = self._asked.key if number == len(rest) else None  # it is used up
-            with contextlib.suppress(BudgetExhausted):
-                self._ledger.charge(cost, asked=asked, mechanism="discarded", key=key)
 
 
 def note(store: GatewayStore, caller: Caller, asked: Asked, receipt: str) -> None:
@@ -409,6 +433,11 @@ def _failure(reply: Frame) -> DiscreetError:
     if reply.header.get("failed"):
         return DiscreetError("The gateway failed. Nothing was handed out.", code="gateway-failed")
     return error_in(reply)
+
+
+def answer_frame(reply: Frame) -> Frame:
+    """An answer of a worker as it leaves the vault: the same for one that is new and one that was bought before."""
+    return Frame({"ok": True, "type": reply.header["type"]}, reply.body)
 
 
 def json_frame(content: Any) -> Frame:
@@ -455,7 +484,7 @@ async def serve_vault(vault: Vault, path: Path, users: Collection[int]) -> None:
 def main() -> None:
     """Run a vault: its policy, the path of its socket, and the user id of the desk are the arguments."""
     policy, path, desk = sys.argv[1:4]
-    harden(ends_with_parent=True)
+    harden(ends_with_parent=sys.argv[4:] == ["supervised"])
     os.umask(0o077)
     try:
         asyncio.run(serve_vault(open_vault(policy), Path(path), {int(desk), os.getuid()}))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import resource
 import socket
 import sys
@@ -19,6 +20,7 @@ from typing import Any
 from discreet.datasets.connect import connect, open_engine, schema_of
 from discreet.datasets.database import Database
 from discreet.datasets.policy import Policy, policy_in
+from discreet.datasets.prepared import Prepared
 from discreet.engines.duckdb.engine import memory_in_bytes
 from discreet.engines.engine import Engine
 from discreet.errors import DiscreetError, EngineFailed
@@ -27,10 +29,10 @@ from discreet.gateway.formats import TYPES, answer_format
 from discreet.gateway.frames import Frame, packed, receive, refusal
 from discreet.gateway.isolation import harden
 from discreet.gateway.snapshot import named, published
-from discreet.gateway.views import NotBought, Replays, Watched
 from discreet.ledger import Ledger
 from discreet.ledger.record import to_text
 from discreet.ledger.store import IN_MEMORY
+from discreet.ledger.views import NotBought, Replays, Watched
 
 ROOM = 2**30
 """The memory of a lane for what Python does with the results of its engine, beyond twice `lane_memory`."""
@@ -59,7 +61,8 @@ class Worker:
             delta_per_question=policy.delta_per_question,
             policy=policy.public_text(),
         )
-        self._seen: dict[tuple[str, tuple[str, ...]], Database] = {}
+        self._seen: dict[tuple[str, tuple[str, ...], bool], Database] = {}
+        self._prepared: dict[str, Prepared] = {}
         warm_up()
         if lane and opening.get("memory") and sys.platform == "linux":
             limit_memory(memory_in_bytes(opening["memory"]), opening["threads"])
@@ -78,7 +81,8 @@ class Worker:
                 reply = Frame({"ok": False, "failed": True})
             except Exception:  # its message could quote a value
                 reply = Frame({"ok": False, "failed": True})
-            self.link.sendall(packed({**reply.header, "id": header["id"]}, reply.body))
+            if reply is not None:
+                self.link.sendall(packed({**reply.header, "id": header["id"]}, reply.body))
 
     def do_ask(
         self,
@@ -88,22 +92,40 @@ class Worker:
         form: str,
         key: str | None = None,
         others: list[str] | None = None,
+        spends: bool = True,
     ) -> Frame:
-        """Answer a question. In a reader, only one that was bought before; otherwise say what it would cost."""
-        database = self._database(analyst, others or ())
+        """Answer a question. In a reader, only one that was bought before; otherwise say what it would cost. Without
+        `spends`, nothing is said about what remains.
+        """
+        asked = self._prepared.pop(prepared_name(analyst, sql, options), None)
+        if asked is None:
+            asked = self._database(analyst, others or (), spends=spends).prepare(sql, **options)
+        ledger = asked.planner.ledger
+        if isinstance(ledger, Replays):
+            ledger.found_elsewhere = False
         try:
-            answer = database.sql(sql, key=key, **options)
+            answer = asked.answer(key=key)
         except NotBought:
-            return self._costs(database, sql, options, key)
+            return self._costs(asked if not others else self._database(analyst).prepare(sql, **options), key)
         kind, body = answer_format(answer, form, options.get("confidence", 0.95))
-        return Frame({"ok": True, "type": kind, "receipt": answer.receipt}, body)
+        own = not (isinstance(ledger, Replays) and ledger.found_elsewhere)
+        return Frame({"ok": True, "type": kind, "receipt": answer.receipt, "own": own}, body)
 
-    def _costs(self, database: Database, sql: str, options: dict[str, Any], key: str | None) -> Frame:
-        owed = database.owed(sql, key=key, **options)
-        explained = database.explain(sql, **options).data
+    def do_prepare(self, sql: str, options: dict[str, Any], analyst: str, **_: Any) -> None:
+        """Plan a question that is likely to be asked next. There is no reply."""
+        self._prepared.clear()
+        with contextlib.suppress(Exception):  # it is said when it is asked
+            asked = self._database(analyst).prepare(sql, **options)
+            self._prepared[prepared_name(analyst, sql, options)] = asked
+
+    @staticmethod
+    def _costs(asked: Prepared, key: str | None) -> Frame:
+        """What a question costs the one who asks it. Whoever buys anything pays for all of it: a lane finds only what
+        they bought themselves.
+        """
+        owed = asked.owed(key=key)
         epsilon = sum(exactly(cost.largest_loss or 0) for cost in owed)
-        facts = {"owed": [to_text(cost) for cost in owed], "epsilon": str(epsilon), "question": explained["question"]}
-        return Frame({"ok": True, "bought": False, **facts})
+        return Frame({"ok": True, "bought": False, "owed": [to_text(cost) for cost in owed], "epsilon": str(epsilon)})
 
     def do_plan(self, sql: str, options: dict[str, Any], analyst: str) -> Frame:
         """Explain a question."""
@@ -118,15 +140,15 @@ class Worker:
         """What may be asked."""
         return _json(self._database(analyst).tables.as_json())
 
-    def _database(self, analyst: str, others: Any = ()) -> Database:
+    def _database(self, analyst: str, others: Any = (), *, spends: bool = True) -> Database:
         """The database as an analyst sees it. The ledger of a lane says what it is about to charge."""
-        seen = (analyst, tuple(others))
+        seen = (analyst, tuple(others), spends)
         if seen not in self._seen:
             ledger = self.ledger.for_analyst(analyst) if analyst else self.ledger
             if isinstance(ledger, Watched):
                 ledger.told = self._tell
             if isinstance(ledger, Replays):
-                ledger.others = tuple(name for name in others if name != analyst)
+                ledger = ledger.read_by(others, spends=spends)
             self._seen[seen] = self.database.seen_by(ledger)
         return self._seen[seen]
 
@@ -151,6 +173,11 @@ def limit_memory(engine: int, threads: int) -> None:
     held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     most = held + 2 * engine + threads * _PER_THREAD + ROOM
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def prepared_name(analyst: str, sql: str, options: Mapping[str, Any]) -> str:
+    """One name for a question with its options."""
+    return json.dumps([analyst, sql, dict(options)], sort_keys=True)
 
 
 def warm_up() -> None:
@@ -187,6 +214,8 @@ def main() -> None:
     """Serve the socket that the vault passed as the only argument, after its first frame says what to open."""
     harden()
     link = socket.socket(fileno=int(sys.argv[1]))
+    if sys.argv[2] == "lane":
+        os.nice(19)  # free requests should not feel what a lane does
     opening = receive(link)
     if opening is None:
         return

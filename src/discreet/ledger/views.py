@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from discreet.errors import NotAllowed
 from discreet.guarantees.guarantee import Guarantee
-from discreet.ledger import Entry, Identity, Ledger
-from discreet.ledger.request import Request, request_of
-from discreet.ledger.store import Execute
+from discreet.ledger.book import WHOLE
+from discreet.ledger.entry import Entry
+from discreet.ledger.ledger import Ledger
+from discreet.ledger.request import Identity, Request, request_of
 
 
 class NotBought(NotAllowed):
@@ -25,6 +26,10 @@ class Replays(Ledger):
     """
 
     others: Sequence[str] = ()
+    spends: bool = True
+    """Whether the reader has a budget, so that something remains of it."""
+    found_elsewhere: bool = False
+    """Whether anything was found that another account bought, since this was last set to False."""
 
     def charge(
         self,
@@ -39,26 +44,43 @@ class Replays(Ledger):
     ) -> Entry:
         """The charge that was made before, with its answer. Raises NotBought if there is none."""
         request = request_of(guarantee.stated_for(self.protects), asked, mechanism, key, identity, about)
-        with self._store.transaction(write=False) as execute:
-            found, _ = self._made_before(execute, request)
+        found, _ = self._known(request)
         if found is None or found.state != "answered":
             raise NotBought("This was not bought before, and this account shows only what was.")
         return found
 
-    def _made_before(self, execute: Execute, request: Request) -> tuple[Entry | None, Request]:
-        found, request = super()._made_before(execute, request)
+    def _known(self, request: Request) -> tuple[Entry | None, Request]:
+        found, request = super()._known(request)
         if found is not None or not self.others:
             return found, request
-        shared = request._replace(retry_key=None)
         for name in self.others:
-            found, _ = type(self)(self._store, self._terms, name)._made_before(execute, shared)
-            if found is not None and found.state == "answered":
-                return found, request
+            theirs, _ = type(self)(self._store, self._terms, name)._known(request._replace(retry_key=None))
+            if theirs is not None and theirs.state == "answered":
+                self.found_elsewhere = True
+                return theirs, request
         return None, request
 
+    def read_by(self, others: Sequence[str], *, spends: bool) -> Self:
+        """The same view for a reader who also sees what others bought, and who may have no budget."""
+        view = type(self)(self._store, self._terms, self._analyst)
+        view.others, view.spends = tuple(name for name in others if name != self._analyst), spends
+        return view
+
     def _check_own(self, entry: Entry) -> None:
-        if entry.analyst not in self.others:
+        if (entry.analyst or WHOLE) not in self.others:
             super()._check_own(entry)
+
+    def _left_after(self, entry: Entry) -> Guarantee | None:
+        """What remained to the reader. After an answer that another account bought, it is what remains to the reader
+        now: nobody sees what remains to others.
+        """
+        own = self.spends and (entry.analyst or WHOLE) == self._analyst
+        return super()._left_after(entry) if own else self.remaining
+
+    @property
+    def remaining(self) -> Guarantee | None:
+        """What remains to the reader now. None if they have no budget."""
+        return super().remaining if self.spends else None
 
 
 class Watched(Ledger):
