@@ -139,3 +139,12 @@ def test_a_log_in_no_folder_is_refused(tmp_path):
     house = House(tmp_path / "house", 'http = "127.0.0.1:0"\nlog = "missing/log"')
     with refuses(dp.errors.InvalidArgument, "file-not-writable"):
         serve.Supervisor(house.policy, isolated=False)
+
+
+def test_systemd_is_told(tmp_path, monkeypatch):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(tmp_path / "notify"))
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        serve._notify("READY=1")
+        assert listening.recv(100) == b"READY=1"
+    serve._notify("STOPPING=1")  # nobody listens: it is no error
