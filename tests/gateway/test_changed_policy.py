@@ -93,7 +93,9 @@ def test_changes(tmp_path):
     assert third.body != first.body
     data = house.folder / "clinic.gateway.data"
     assert sorted(path.name for path in data.iterdir()) == ["2026-11", "2026-12"]
-    assert [pq.read_metadata(data / name / "visits" / "visits.parquet").num_rows for name in ("2026-11", "2026-12")] == [
+    assert [
+        pq.read_metadata(data / name / "visits" / "visits.parquet").num_rows for name in ("2026-11", "2026-12")
+    ] == [
         300,
         1,
     ]

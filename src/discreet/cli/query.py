@@ -120,7 +120,9 @@ def main(
         sys.stdout.write(csv_text(table))
         print(text, file=sys.stderr)
     else:
-        Console(highlight=False).print(_table(answer, table) if table.num_rows or answer.free else "(no group is shown)")
+        Console(highlight=False).print(
+            _table(answer, table) if table.num_rows or answer.free else "(no group is shown)"
+        )
         print(f"\n{text}")
     if plot is not None:
         _draw(answer, sure, plot, style)
