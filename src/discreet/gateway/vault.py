@@ -402,10 +402,13 @@ class Purchase:
         header = slot.reply.header
         if header.get("ok"):
             note(vault.store, self._caller, self._asked, header["receipt"])
-        elif header.get("kind") == BudgetExhausted.__name__ and not self._ledger.charges_of(
-            slot.charging, after=self._before
-        ):
+        refused = header.get("kind") == BudgetExhausted.__name__
+        if (header.get("ok") or refused) and self._epsilon and not self._is_charged(slot):
             limits.undo(vault.store, self._reserved)
+
+    def _is_charged(self, slot: Slot) -> bool:
+        """Whether anything was charged: not if the same was bought while this question waited."""
+        return bool(self._ledger.charges_of(slot.charging, after=self._before))
 
 
 def note(store: GatewayStore, caller: Caller, asked: Asked, receipt: str) -> None:

@@ -45,8 +45,9 @@ class Worker:
 
     def __init__(self, link: socket.socket, kind: str, opening: Mapping[str, Any]) -> None:
         self.link = link
-        policy = named(policy_in(opening["policy"], opening["folder"]), opening["version"])
+        policy = policy_in(opening["policy"], opening["folder"])
         engine = _opened(policy, opening)
+        policy = named(policy, opening["version"])
         lane = kind == "lane"
         schema = schema_of(policy, engine)
         if not lane:
