@@ -220,7 +220,7 @@ class Vault:
             self._check_room(caller)
             task = asyncio.get_running_loop().create_task(self._find_or_buy(caller, asked, name))
             self._running[same] = task
-            task.add_done_callback(lambda _: self._running.pop(same, None))
+            task.add_done_callback(lambda done: self._forget(same, done))
         return await asyncio.shield(self._running[same])
 
     async def _find_or_buy(self, caller: Caller, asked: Asked, name: tuple[str, str, str]) -> Frame:
@@ -241,6 +241,12 @@ class Vault:
         if "ask" not in caller.scopes:
             raise NotBought("This was not bought before, and this account or token shows only what was.")
         return await self._buy(caller, asked, given, reply.header)
+
+    def _forget(self, same: tuple[Any, ...], done: asyncio.Task[Frame]) -> None:
+        """A question that is answered or refused. Its error is known, even if nobody waits for it any more."""
+        self._running.pop(same, None)
+        if not done.cancelled():
+            done.exception()
 
     def _is_new(self, caller: Caller, key: str) -> bool:
         """Whether this key was not used before. One that was must be of the same question."""
@@ -378,7 +384,7 @@ class Purchase:
     def begin(self) -> None:
         """Count the question against every limit, before anything is charged."""
         vault = self._vault
-        given = {"digest": self._asked.digest, "sql": self._asked.sql}
+        given = {"digest": self._asked.words, "sql": self._asked.sql}
         self._reserved = limits.reserve(
             vault.store, vault.settings, self._caller, self._epsilon, vault.office.now(), **given
         )

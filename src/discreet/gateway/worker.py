@@ -24,7 +24,6 @@ from discreet.datasets.prepared import Prepared
 from discreet.engines.duckdb.engine import memory_in_bytes
 from discreet.engines.engine import Engine
 from discreet.errors import DiscreetError, EngineFailed
-from discreet.exact.rational import exactly
 from discreet.gateway.formats import TYPES, answer_format
 from discreet.gateway.frames import Frame, packed, receive, refusal
 from discreet.gateway.isolation import harden
@@ -125,7 +124,7 @@ class Worker:
         they bought themselves.
         """
         owed = asked.owed(key=key)
-        epsilon = sum(exactly(cost.largest_loss or 0) for cost in owed)
+        epsilon = asked.epsilon if owed else 0
         return Frame({"ok": True, "bought": False, "owed": [to_text(cost) for cost in owed], "epsilon": str(epsilon)})
 
     def do_plan(self, sql: str, options: dict[str, Any], analyst: str) -> Frame:
