@@ -113,9 +113,7 @@ def gateway(folder: Path, source: Path, more: str) -> Iterator[Desk]:
 
 
 def _command(*words: Any) -> str:
-    run = subprocess.run(
-        [*DISCREET, *map(str, words)], capture_output=True, text=True, check=True, env=_environment()
-    )
+    run = subprocess.run([*DISCREET, *map(str, words)], capture_output=True, text=True, check=True, env=_environment())
     return run.stdout
 
 

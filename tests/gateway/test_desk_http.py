@@ -228,8 +228,8 @@ def test_errors_of_the_vault(kind: str, code: str, status: int, running: Running
     assert (reply.status_code, found) == (
         status,
         {
-            **{"type": "about:blank", "status": status, "kind": kind, "code": code},
-            **{"detail": "What is wrong. Say ε instead.", "more": {"request": 3}},
+            "type": "about:blank", "status": status, "kind": kind, "code": code,
+            "detail": "What is wrong. Say ε instead.", "more": {"request": 3},
         },
     )
     assert (status == 401) == (reply.headers.get("www-authenticate") == "Bearer")

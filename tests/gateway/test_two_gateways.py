@@ -14,13 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.ledger.conftest import _drop, postgres  # noqa: F401  a fixture
 
 import discreet as dp
 from discreet.gateway import accounts
 from discreet.gateway.store import GatewayStore
 from discreet.gateway.tokens import COMMAND_LINE
 from discreet.ledger import Ledger
-from tests.ledger.conftest import _drop, postgres  # noqa: F401  a fixture
 
 from .house import BY_CITY, COUNT, House
 from .twin import IDLE
