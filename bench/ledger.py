@@ -16,12 +16,14 @@ import sqlite3
 import statistics
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urldefrag
 
@@ -31,7 +33,11 @@ from report import line, machine, notes, section, table, verdict
 
 SECONDS, REPEAT = 0.5, 3
 """Each rate is the best of so many rounds, each so long."""
-PROCESSES = 8
+WRITERS = {"1": (1, 1), "8 processes": (8, 1), "8 threads": (1, 8)}
+"""Who writes at once: so many processes, or so many threads of one."""
+CASES = [("basic", "1"), ("best", "1"), ("basic", "8 processes"), ("basic", "8 threads")]
+COUNTED = ("bare commits/s", "charges/s", "charges/s, an analyst's", "releases/s", "replays/s")
+GOALS = {"SQLite file": 3000, "PostgreSQL": 1000}
 SIZES = (10**2, 10**4, 10**6)
 VERIFIED, OPENINGS = 10**4, 15
 MARKS = (10**3, 10**4, 10**5)
@@ -105,7 +111,7 @@ def opened(place: Place, rule: str) -> Any:
 
 
 def step(what: str, place: Place, rule: str = "") -> Callable[[], Any]:
-    """One charge, one release or one bare commit, over and over, on a connection of its own."""
+    """One charge, replay, release or bare commit, over and over, on a connection of its own."""
     if what == "commit":
         return _commit(place)
     import discreet as dp
@@ -113,6 +119,15 @@ def step(what: str, place: Place, rule: str = "") -> Callable[[], Any]:
     ledger, mechanism, guarantee = opened(place, rule), dp.Laplace(scale=10**6), dp.Pure(epsilon=EPSILON)
     if what == "charge":
         return lambda: ledger.charge(guarantee, asked=ASKED)
+    if what == "analyst":
+        limit = dp.Pure(epsilon=LIMIT / 2) if rule == "basic" else dp.Approx(epsilon=9, delta=9e-6)
+        account = ledger.for_analyst("alice", limit=limit, rule=rule)
+        return lambda: account.charge(guarantee, asked=ASKED)
+    if what == "replay":
+        again = partial(ledger.charge, guarantee, asked=ASKED, mechanism=mechanism, key="again")
+        if (entry := again()).state == "reserved":
+            ledger.keep(entry, [17.0, 4.0])
+        return lambda: ledger.answer(again())
     return lambda: dp.release(17, mechanism, sensitivity=1, ledger=ledger, asked=ASKED)
 
 
@@ -136,9 +151,11 @@ def _ready(gate: Any) -> None:
     _gate = gate
 
 
-def _rounds(work: dict[str, Place], rule: str) -> list[tuple[str, float, float, int, float]]:
+def _rounds(
+    work: dict[str, Place], rule: str, shared: Mapping[str, Callable[[], Any]] = MappingProxyType({})
+) -> list[tuple[str, float, float, int, float]]:
     """Of each kind of work in turn, `REPEAT` times: when it began and ended here, how often, and the longest step."""
-    steps = {what: step(what, place, rule) for what, place in work.items()}
+    steps = {what: shared.get(what) or step(what, place, rule) for what, place in work.items()}
     _gate.wait(timeout=60)  # all have opened it
     found = []
     for what in [*steps] * REPEAT:
@@ -156,6 +173,15 @@ def _rounds(work: dict[str, Place], rule: str) -> list[tuple[str, float, float, 
     return found
 
 
+def _rounds_of_threads(work: dict[str, Place], rule: str, threads: int) -> list[Any]:
+    """The same by threads of one process, which share a ledger; each has its own connection for bare commits."""
+    shared = {what: step(what, place, rule) for what, place in work.items() if what != "commit"}
+    _ready(threading.Barrier(threads))
+    with ThreadPoolExecutor(threads) as pool:
+        working = [pool.submit(_rounds, work, rule, shared) for _ in range(threads)]
+        return [one.result() for one in working]
+
+
 class Rate(NamedTuple):
     """Steps a second in the best round, and the longest step in any."""
 
@@ -163,14 +189,17 @@ class Rate(NamedTuple):
     longest: float
 
 
-def rate(work: dict[str, Place], rule: str, processes: int) -> dict[str, Rate]:
-    """What `processes` make together, from their common start to the last end."""
+def rate(work: dict[str, Place], rule: str, processes: int, threads: int = 1) -> dict[str, Rate]:
+    """What `processes`, or `threads` of one process, make together, from their common start to the last end."""
     for what, place in work.items():
         step(what, place, rule)()  # makes what all of them open
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, spawn, _ready, (spawn.Barrier(processes),)) as pool:
-        working = [pool.submit(_rounds, work, rule) for _ in range(processes)]
-        rounds = list(zip(*(one.result() for one in working), strict=True))
+        if threads > 1:
+            found = pool.submit(_rounds_of_threads, work, rule, threads).result()
+        else:
+            found = [one.result() for one in [pool.submit(_rounds, work, rule) for _ in range(processes)]]
+    rounds = list(zip(*found, strict=True))
     made: dict[str, Rate] = {}
     for parts in rounds:
         (what, *_), starts, ends, counts, longest = zip(*parts, strict=True)
@@ -198,24 +227,36 @@ def synced(folder: Path) -> float:
 def rates(places: Places) -> None:
     appends = synced(places.folder)
     print(f"\n### Charges a second\n\n4 KiB appended to a file and fsynced: {appends:,.0f} a second.\n", flush=True)
-    counted = ("bare commits/s", "charges/s", "÷ bare", "releases/s", "÷ bare", "longest charge, ms")
-    table("where", "rule", "processes", *counted)
-    cases = [("basic", 1), ("best", 1), ("basic", PROCESSES)]
+    table("where", "rule", "writers", *COUNTED, "longest charge, ms")
+    together: dict[str, dict[str, float]] = {}
     for kind in (*places.durable, ":memory:"):
-        for rule, processes in cases if kind != ":memory:" else cases[:2]:
+        for rule, writers in CASES if kind != ":memory:" else CASES[:2]:
             ledger = places.new(kind)
             work = {} if kind == ":memory:" else {"commit": places.new(kind)}
-            work |= {"charge": ledger, "release": ledger}
-            made = rate(work, rule, processes)
+            work |= dict.fromkeys(("charge", "analyst", "release", "replay"), ledger)
+            made = rate(work, rule, *WRITERS[writers])
             bare = made["commit"].each_second if "commit" in made else None
             shown = [bare and f"{bare:,.0f}"]
-            for each in (made["charge"].each_second, made["release"].each_second):
-                shown += [f"{each:,.0f}", bare and f"{each / bare:.2f}"]
-            line(kind, rule, processes, *shown, f"{1000 * made['charge'].longest:.0f}")
+            for what in ("charge", "analyst", "release", "replay"):
+                each = made[what].each_second
+                shown += [f"{each:,.0f}" + (f" ({each / bare:.2f})" if bare else "")]
+            line(kind, rule, writers, *shown, f"{1000 * max(made['charge'].longest, made['analyst'].longest):.0f}")
+            if rule == "basic" and bare:
+                together.setdefault(kind, {})[writers] = made["analyst"].each_second
+    met = {}
+    for kind, rates_of in together.items():
+        one, *others = rates_of.values()
+        least = min(others) / one
+        met[f"several writers of {kind} are together not slower than one ({least:.2f} times)"] = least >= 1
+        met[f"{kind}: at least {GOALS[kind]:,} charges/s by one writer ({one:,.0f})"] = one >= GOALS[kind]
+    verdict(met)
     notes(
-        """A charge reads the head, the terms and the last entry, checks their hashes, and appends one row, durable when
-        it returns. A release is two such commits and a draw. Charges wait for each other by design, while plain
-        commits in PostgreSQL share their flushes.""",
+        """In brackets: divided by the bare commits of the same row. A charge reads the head, follows the chain to it
+        from the last entry it knows, checks the limits, and appends one row, durable when it returns. A release is two
+        such commits and a draw. A replay finds an earlier charge by its key, and its stored answer; it writes
+        nothing.""",
+        """Processes wait for each other. Threads of one process share a transaction, and plain commits in PostgreSQL
+        share their flushes.""",
         f"A flush takes {1000 / appends:.2f} ms here. If it takes longer, the ratios rise.",
         *["PostgreSQL is missing: Debian's `postgresql` has it."] * (not places.url),
     )
@@ -232,16 +273,19 @@ def grow(ledger: Any, size: int) -> None:
     from discreet.ledger.request import request_of
 
     stated, rule = dp.Pure(epsilon=EPSILON).stated_for(ledger.protects), ledger.rule
-    request = request_of(stated, ASKED, "", None, None)._asdict()
+    request = request_of(stated, ASKED, "", None, None).columns()
     with ledger._store.transaction(write=True) as execute:
-        at = book.head(execute, ledger._store.lock_head)
+        at = book.head(execute)
         spent = book.total_spent(execute, WHOLE, at)
         while at.number < size:
             after = rule.spend(spent, stated)
             cost = tuple(new - old for new, old in zip(after, spent, strict=True))
             kept = {"kind": "charge", "analyst": WHOLE, "costs": {WHOLE: cost}, "totals": {WHOLE: after}}
-            row = book.append(execute, at, request | kept)
-            at, spent = Head(row.number, row.chain), after
+            row = book.entry_after(at, request | kept)
+            new = Head(row.number, row.chain)
+            for statement in book.moving(at, new, [row], {}):
+                execute(*statement)
+            at, spent = new, after
 
 
 def move(file: Place, schema: Place, rule: str) -> Place:

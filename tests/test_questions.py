@@ -1,4 +1,6 @@
-"""The sixty everyday questions of `examples/questions.sql` have plans. The example answers them, which is slow."""
+"""The sixty everyday questions of `examples/questions.sql` have plans, and columns that are described. The example
+compares the answers with exact ones, which is slow.
+"""
 
 from __future__ import annotations
 
@@ -36,3 +38,10 @@ def test_every_question_has_a_plan(clinic: Any, asked: str, text: str) -> None:
     explained = clinic.explain(text, epsilon=everyday.EPSILON)
     plans = explained.data.get("questions", [explained.data])
     assert all(plan["fits"] for plan in plans)
+
+
+@pytest.mark.some_quick(2)
+@pytest.mark.parametrize(("asked", "text"), QUESTIONS, ids=[asked for asked, _ in QUESTIONS])
+def test_every_answer_has_the_columns_that_are_described(clinic: Any, asked: str, text: str) -> None:
+    described = clinic.describe(text)
+    assert described == clinic.sql(text, epsilon=everyday.EPSILON).columns

@@ -108,6 +108,28 @@ def spent(policy: Path) -> float:
 # --- answers --------------------------------------------------------------------------------------------
 
 
+def test_what_is_declared_is_listed_for_free(clinic: Path, run) -> None:
+    text = "SELECT DISTINCT city FROM visits ORDER BY city DESC"
+    said = run("query", clinic, text)
+    assert [line.strip() for line in said.out.splitlines()[2:4]] == ["Ljubljana", "Haifa"]
+    assert "cost  what is declared, not what occurs: exact, nothing was spent" in said.out
+    shown = json.loads(run("query", clinic, text, "--format", "json").out)
+    assert shown["rows"] == [["Ljubljana"], ["Haifa"]]
+    assert shown["guarantee"] == {"epsilon": 0, "delta": 0}
+    assert "nothing is charged" in run("explain", clinic, text).out
+    refused = run("query", clinic, QUESTION)  # others need to know what they may cost
+    assert refused.status
+    assert "--epsilon" in refused.err
+    assert spent(clinic) == 0
+
+
+def test_a_probe_shows_the_names_of_columns_for_free(clinic: Path, run) -> None:
+    said = run("query", clinic, "SELECT * FROM visits LIMIT 0", "--format", "csv")
+    assert said.out.split() == ["patient_id,age,cost,city,note"]
+    assert run("query", clinic, "SELECT note FROM visits LIMIT 0").out.splitlines()[0].strip() == "note"
+    assert spent(clinic) == 0
+
+
 def test_a_table_for_people(clinic: Path, run) -> None:
     said = run("query", clinic, QUESTION, "--epsilon", 2)
     assert (said.status, said.err) == (0, "")

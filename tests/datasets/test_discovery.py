@@ -165,7 +165,14 @@ def test_tables_are_printed_for_people_and_programs(place: Path, capsys: pytest.
     assert "ε = 10 of ε = 10 remains" in out
     _, out, _ = said(capsys, "tables", path, "--format", "json")
     [table] = json.loads(out)["tables"]
-    assert table["columns"][2] == {"name": "cost", "type": "number", "between": [0, 10], "choices": None}
+    assert table["columns"][2] == {
+        "name": "cost",
+        "type": "number",
+        "between": [0, 10],
+        "choices": None,
+        "other": None,
+        "identifies_people": False,
+    }
     assert (table["protects"], table["rows_per_person"]) == ("person('pid')", 1)
 
 

@@ -474,3 +474,26 @@ def test_a_policy_is_refused_in_words_for_people(old: str, new: str, tmp_path: P
 def test_a_source_that_cannot_be_a_file_is_said_to_be_none(source: str) -> None:
     with refuses(InvalidArgument, "source-missing"):
         DuckDB({"t": source})
+
+
+# --- who asks ---------------------------------------------------------------------------------------------
+
+
+def test_a_policy_can_need_to_know_who_asks(tmp_path: Path) -> None:
+    words = {
+        "ledger": {"path": str(tmp_path / "clinic.ledger"), "epsilon": 10.0},
+        "unit": {"person": "patient_id"},
+        "tables": {"visits": {"source": VISITS}},
+    }
+    required = words | {"analysts": {"required": True}}
+    with refuses(InvalidArgument, "analyst-required"):
+        connect(required)
+    assert not (tmp_path / "clinic.ledger").exists()
+    connect(words | {"analysts": {"required": False}}).ledger.for_analyst("alice", limit=dp.Pure(epsilon=1))
+    assert connect(required, analyst="alice").ledger.analyst == "alice"
+    with refuses(InvalidArgument, "ledger-no-account"):
+        connect(required, analyst="bob")
+    with refuses(InvalidArgument, "wrong-type"):
+        connect(words | {"analysts": {"required": "yes"}})
+    with refuses(InvalidArgument, "policy-unknown-key"):
+        connect(words | {"analysts": {"require": True}})

@@ -67,7 +67,7 @@ def ink_of(png: Path) -> float:
 
 
 def test_the_command_line_and_the_package_know_the_same_stories() -> None:
-    assert [story.value for story in StoryName] == list(run.STORIES) == list(MODULES)
+    assert [story.value for story in StoryName if story != StoryName.gateway] == list(run.STORIES) == list(MODULES)
 
 
 def test_a_story_fits_a_screen(one: Told) -> None:

@@ -1,65 +1,43 @@
-"""An office on a new ledger and a new database, with a clock that tests move."""
+"""Offices on SQLite, and on a real PostgreSQL as the ledger's tests start it."""
 
 from __future__ import annotations
 
+import importlib.util
+import itertools
+import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import discreet as dp
-from discreet.gateway.offices import VERBS, Office
-from discreet.gateway.settings import Settings
-from discreet.gateway.store import GatewayStore
-from discreet.gateway.tokens import COMMAND_LINE, Caller, authenticate
+from .books import Clinic
 
-START = 1_800_000_000.0
+_spec = importlib.util.spec_from_file_location("ledger_conftest", Path(__file__).parents[1] / "ledger" / "conftest.py")
+_ledger = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_ledger)
+postgres = _ledger.postgres
+_numbers = itertools.count()
 
 
-class Clinic:
-    """An office whose time stands still until a test moves it."""
-
-    def __init__(self, folder: Path, store: GatewayStore, limit: dp.Guarantee, **settings: Any) -> None:
-        self.folder, self.time = folder, START
-        ledger = dp.Ledger.open(folder / "clinic.ledger", protects=dp.person("id"), limit=limit)
-        self.office = Office(store=store, ledger=ledger, settings=Settings(**settings), now=lambda: self.time)
-
-    @property
-    def store(self) -> GatewayStore:
-        return self.office.store
-
-    def set(self, **settings: Any) -> None:
-        self.office = replace(self.office, settings=replace(self.office.settings, **settings))
-
-    def do(self, verb: str, caller: Caller | None = COMMAND_LINE, **arguments: Any) -> dict[str, Any]:
-        return VERBS[verb](self.office, caller, arguments)
-
-    def open(self, name: str, role: str = "analyst", **terms: Any) -> str:
-        """A new account, and the secret of its link."""
-        terms = {"epsilon": 3} | terms if role in ("analyst", "service") else terms
-        return self.do("open", name=name, role=role, **terms)["link"].split("#")[1]
-
-    def caller(self, token: str) -> Caller:
-        return authenticate(self.store, token, self.time)
-
-    def login(self, name: str, role: str = "analyst", **terms: Any) -> Caller:
-        """A new account, logged in."""
-        return self.caller(self.do("login", None, link=self.open(name, role, **terms))["token"])
-
-    def close(self) -> None:
-        self.store.close()
-        self.office.ledger.close()
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Where the gateway's database is: a file, or a schema."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "clinic.gateway")
+        return
+    url, schema = request.getfixturevalue("postgres"), f"g{os.getpid()}_{next(_numbers)}"
+    yield f"{url}#{schema}"
+    _ledger._drop(url, schema)
 
 
 @pytest.fixture
 def clinic_with(tmp_path: Path) -> Iterator[Callable[..., Clinic]]:
+    """An office with these settings."""
     made: list[Clinic] = []
 
-    def make(limit: dp.Guarantee | None = None, **settings: Any) -> Clinic:
-        store = GatewayStore(str(tmp_path / "clinic.gateway"))
-        made.append(Clinic(tmp_path, store, limit or dp.Approx(epsilon=10, delta=1e-6), **settings))
+    def make(**settings: Any) -> Clinic:
+        made.append(Clinic(tmp_path, str(tmp_path / "clinic.gateway"), **settings))
         return made[-1]
 
     yield make
@@ -70,3 +48,11 @@ def clinic_with(tmp_path: Path) -> Iterator[Callable[..., Clinic]]:
 @pytest.fixture
 def clinic(clinic_with: Callable[..., Clinic]) -> Clinic:
     return clinic_with()
+
+
+@pytest.fixture
+def anywhere(target: str, tmp_path: Path) -> Iterator[Clinic]:
+    """An office on SQLite, and one on PostgreSQL."""
+    made = Clinic(tmp_path, target)
+    yield made
+    made.close()

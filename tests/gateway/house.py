@@ -69,10 +69,18 @@ def rows(people: int = 100, more: int = 0) -> pa.Table:
 class House:
     """The files of a gateway, and its vault while it runs."""
 
-    def __init__(self, folder: Path, gateway: str = "answer_after = 0", *, more: int = 0, epsilon: float = 8) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        gateway: str = "answer_after = 0",
+        *,
+        more: int = 0,
+        epsilon: float = 8,
+        people: int = 100,
+    ) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        pq.write_table(rows(more=more), folder / "visits.parquet")
+        pq.write_table(rows(people, more=more), folder / "visits.parquet")
         pq.write_table(pa.table({"city": list(CITIES), "price": [1, 2, 3]}), folder / "prices.parquet")
         self.policy = folder / "clinic.toml"
         self.policy.write_text(POLICY.format(epsilon=epsilon, gateway=gateway))

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-STEP, DONE = os.environ["STEP"], Path(os.environ["STEP_DONE"])
+STEP, DONE = os.environ.get("STEP", ""), Path(os.environ.get("STEP_DONE", ""))
 
 
 def dies(owner: Any, name: str, step: str) -> None:
@@ -46,7 +46,7 @@ def main() -> None:
     where = STEP.partition(":")[0]
     if sys.argv[1] == "worker":
         from discreet.gateway import worker
-        from discreet.gateway.views import Watched
+        from discreet.ledger.views import Watched
 
         del sys.argv[1]
         if where in ("lane", "all") and sys.argv[2] == "lane":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 from collections.abc import Iterator
@@ -12,10 +13,13 @@ from typing import Any
 import httpx
 import pytest
 from fastapi.openapi.models import OpenAPI
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from discreet.gateway.desk import LONGEST_BODY, make_app
+from discreet.gateway.desk import LONGEST_BODY, Desk, make_app
+from discreet.gateway.desk_rates import Rate, Rates
 from discreet.gateway.desk_replies import FAILED
-from discreet.gateway.frames import BadFrame, Frame
+from discreet.gateway.frames import BadFrame, Frame, packed
 from discreet.gateway.routes import METRICS, ROUTES, Route
 
 from .a_desk import TOKEN, Running, Verbs, desk, refused, said
@@ -158,14 +162,15 @@ def test_another_content_type_is_refused(running: Running) -> None:
 
 
 def test_a_large_body_is_refused(running: Running) -> None:
-    body = b'{"sql": "' + b"a" * LONGEST_BODY + b'"}'
-    for content in (body, iter([body[: LONGEST_BODY // 2], body[LONGEST_BODY // 2 :]])):
-        try:
-            reply = running.client.post("/v1/questions", content=content, headers={"Content-Type": "application/json"})
-        except httpx.WriteError:  # it was refused while it was sent
-            continue
-        assert (reply.status_code, reply.json()["code"]) == (413, "gateway-body-too-large")
+    body, app = b'{"sql": "' + b"a" * LONGEST_BODY + b'"}', make_app(Failing())
+    for headers in ([], [(b"content-length", str(LONGEST_BODY + 1).encode())]):
+        sent = {"method": "POST", "headers": [(b"content-type", b"application/json"), *headers]}
+        status, reply = in_process(app, "/v1/questions", b"" if headers else body, **sent)
+        assert (status, json.loads(reply)["code"]) == (413, "gateway-body-too-large")
+    with contextlib.suppress(httpx.WriteError, httpx.ReadError):  # it is refused while it is sent
+        assert running.client.post("/v1/questions", content=iter([body])).status_code == 413
     assert running.frames == []
+    assert running.client.get("/v1/me").status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -228,8 +233,12 @@ def test_errors_of_the_vault(kind: str, code: str, status: int, running: Running
     assert (reply.status_code, found) == (
         status,
         {
-            "type": "about:blank", "status": status, "kind": kind, "code": code,
-            "detail": "What is wrong. Say ε instead.", "more": {"request": 3},
+            "type": "about:blank",
+            "status": status,
+            "kind": kind,
+            "code": code,
+            "detail": "What is wrong. Say ε instead.",
+            "more": {"request": 3},
         },
     )
     assert (status == 401) == (reply.headers.get("www-authenticate") == "Bearer")
@@ -243,24 +252,73 @@ class Failing:
         raise RuntimeError("patient 4711 has the flu")
 
 
-def in_process(vault: Any, path: str = "/v1/me") -> tuple[int, bytes]:
+def in_process(app: Desk, path: str = "/v1/me", body: bytes = b"", **other: Any) -> tuple[int, bytes]:
     """The reply of a desk without a server in front of it."""
     sent: list[Any] = []
 
     async def receive() -> Any:
-        return {"type": "http.request", "body": b""}
+        return {"type": "http.request", "body": body}
 
     async def send(message: Any) -> None:
         sent.append(message)
 
     scope = {"type": "http", "method": "GET", "path": path, "headers": [], "client": ("127.0.0.1", 1)}
-    asyncio.run(make_app(vault)(scope, receive, send))
+    scope |= other
+    asyncio.run(app(scope, receive, send))
     return sent[0]["status"], sent[1]["body"]
 
 
 def test_nothing_of_another_error_leaves() -> None:
-    assert in_process(Failing()) == (500, FAILED.body)
+    assert in_process(make_app(Failing())) == (500, FAILED.body)
     assert b"4711" not in FAILED.body
+
+
+class Reading:
+    """A vault that reads what it gets, as the real one does."""
+
+    def __init__(self) -> None:
+        self.verbs: list[str] = []
+
+    async def call(self, verb: str, token: str | None, arguments: bytes, *, address: str) -> Frame:
+        packed({"verb": verb, "token": token, "address": address})
+        assert isinstance(Frame({}, arguments).arguments, dict)
+        self.verbs.append(verb)
+        return said()
+
+
+READING = Reading()
+READER = make_app(READING, rates=Rates(address=Rate(1e9, 1e9), token=Rate(1e9, 1e9)))
+_PATHS = [route.path.format(**PLACES) for route in ROUTES]
+_BODIES = st.one_of(
+    st.binary(max_size=50),
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=9),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+        max_leaves=6,
+    ).map(lambda value: json.dumps(value).encode()),
+)
+
+
+@given(
+    method=st.sampled_from(["GET", "POST", "DELETE", "PATCH"]),
+    path=st.sampled_from(_PATHS) | st.text(max_size=30).map(lambda text: f"/{text}"),
+    query=st.binary(max_size=30) | st.sampled_from([b"first=1", b"number=2", b"receipt=x"]),
+    body=_BODIES,
+    headers=st.dictionaries(
+        st.sampled_from([b"authorization", b"accept", b"idempotency-key", b"content-type", b"cookie", b"host"]),
+        st.binary(max_size=30) | st.sampled_from([b"Bearer a", b"application/json", b"*/*", b"text/csv;q=1"]),
+    ),
+)
+@settings(max_examples=150)
+def test_whatever_arrives_the_vault_gets_a_json_object_or_nothing(
+    method: str, path: str, query: bytes, body: bytes, headers: dict[bytes, bytes]
+) -> None:
+    READING.verbs.clear()
+    sent = {"method": method, "query_string": query, "headers": list(headers.items())}
+    status, reply = in_process(READER, path, body, **sent)
+    assert status != 500
+    assert isinstance(json.loads(reply), dict)
+    assert bool(READING.verbs) <= (status == 200)
 
 
 def test_an_error_of_an_unknown_kind_is_not_passed_on(running: Running) -> None:

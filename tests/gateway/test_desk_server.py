@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import os
 import signal
 import socket
@@ -11,22 +10,21 @@ import ssl
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
-from discreet.errors import InvalidArgument
+import discreet as dp
+from discreet.errors import InvalidArgument, ServiceUnavailable
 from discreet.gateway.desk_server import serve_desk, tls_context
 from discreet.gateway.frames import Frame, serve_frames
 from discreet.gateway.settings import Settings
 
 from ..refusing import refuses
 from .a_desk import TOKEN, desk, said
+from .certificates import write_certificate
 
 PROGRAM = """
 import socket, sys
@@ -42,24 +40,8 @@ print("ended", flush=True)
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """A certificate for 127.0.0.1 that nobody else signed."""
-    folder, key = tmp_path_factory.mktemp("tls"), ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "desk")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=2))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    kinds = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    (folder / "key.pem").write_bytes(key.private_bytes(*kinds))
-    (folder / "certificate.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    folder = tmp_path_factory.mktemp("tls")
+    write_certificate(folder)
     return Settings(certificate=str(folder / "certificate.pem"), key=str(folder / "key.pem"))
 
 
@@ -76,6 +58,20 @@ def test_tls(tmp_path: Path, certificate: Settings) -> None:
         with pytest.raises(httpx.HTTPError):
             httpx.get(f"{url.replace('https', 'http')}/v1/me", trust_env=False)
         assert tls_context(certificate).minimum_version >= ssl.TLSVersion.TLSv1_2  # type: ignore[union-attr]
+
+
+def test_the_python_client_trusts_nobody_else(
+    tmp_path: Path, certificate: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("discreet.gateway.remote.time.sleep", lambda _: None)
+    with desk(tmp_path, {"budget": said(b'{"about": "7"}')}, context=tls_context(certificate)) as running:
+        url = running.url.replace("127.0.0.1", "localhost")
+        with closing(dp.remote(url, token=TOKEN)) as remote, refuses(ServiceUnavailable, "remote-unreachable"):
+            remote.budget()
+        assert running.frames == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate.certificate))
+        with closing(dp.remote(url, token=TOKEN)) as remote:
+            assert remote.budget() == {"about": "7"}
 
 
 def test_a_certificate_that_cannot_be_used_is_refused(tmp_path: Path, certificate: Settings) -> None:

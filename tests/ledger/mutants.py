@@ -8,14 +8,17 @@ import time
 import discreet as dp
 from discreet import door
 from discreet.guarantees.rules.filters import Basic
-from discreet.ledger import book
+from discreet.ledger import book, writer
+from discreet.ledger.checkpoint import LockedCheckpoint
 from discreet.ledger.ledger import Ledger
+from discreet.ledger.sqlite import SqliteStore
+from discreet.ledger.writer import Draft
 from discreet.releases import Release
 
 
 def read_then_write():
     """Look at what is left, then write, with nothing that ties the two together."""
-    charge, standing = Ledger.charge, Ledger._standing
+    charge, standing = Ledger.charge, Draft.standing
 
     def look_first(self, guarantee, **facts):
         account = self._standing_now()[book.WHOLE]
@@ -24,15 +27,11 @@ def read_then_write():
         time.sleep(0.01)
         return charge(self, guarantee, **facts)
 
-    def without_limit(self, execute, at):
+    def without_limit(self, analyst):
         larger = book.with_rule(Basic(limit=dp.Pure(epsilon=10**6)).fixed())
-        return {name: account._replace(terms=larger) for name, account in standing(self, execute, at).items()}
+        return {name: account._replace(terms=larger) for name, account in standing(self, analyst).items()}
 
-    def with_limit(self):
-        with self._store.transaction(write=False) as execute:
-            return standing(self, execute, book.head(execute))
-
-    Ledger.charge, Ledger._standing, Ledger._standing_now = look_first, without_limit, with_limit
+    Ledger.charge, Draft.standing = look_first, without_limit
 
 
 def debit_after_release():
@@ -55,15 +54,74 @@ def retry_draws_again():
 
 def key_forgotten():
     """Charge every retry."""
-    Ledger._made_before = lambda self, execute, request: (None, request)
-    inner = book.append
+    Ledger._made_before = lambda self, request, found, draft=None: None
+    inner = book.entry_after
 
-    def without_key(execute, after, facts):
-        return inner(execute, after, facts | {"retry_key": None, "identity": None})
+    def without_key(after, facts):
+        return inner(after, dict(facts) | {"retry_key": None, "identity": None})
 
-    book.append = without_key
+    book.entry_after = without_key
+
+
+def checkpoint_first():
+    """Write down what will be seen, then commit."""
+    enter, finish = LockedCheckpoint.__enter__, SqliteStore.finish
+    held = []
+
+    def enter_and_keep(self):
+        held[:] = [self]
+        return enter(self)
+
+    def note_first(self, statements):
+        for _, number, chain, answers, *_ in statements[:1]:
+            seen = held[0].read()
+            held[0].advance(seen._replace(number=number, chain=chain, answers=answers))
+        return finish(self, statements)
+
+    LockedCheckpoint.__enter__, SqliteStore.finish = enter_and_keep, note_first
+
+
+def follower_returns_early():
+    """Wake those who wait as soon as their job has run, before the commit."""
+    try_job = Draft.try_job
+
+    def wake(self, job):
+        try_job(self, job)
+        if not job.leads:
+            job.done = True
+            job.wake.release()
+            job.wake = threading.Lock()  # it is released once more
+            job.wake.acquire()
+
+    Draft.try_job = wake
+
+
+def limit_before_the_group():
+    """Compare every charge of a group with what was spent before all of them."""
+    standing = Draft.standing
+
+    def before(self, analyst):
+        self.first = getattr(self, "first", None) or standing(self, analyst)
+        return self.first
+
+    Draft.standing = before
+
+
+def error_for_one():
+    """Report the error of a commit only to the thread that wrote."""
+    writer._error_for_others = lambda error: None
 
 
 MUTANTS = {
-    mutant.__name__: mutant for mutant in (read_then_write, debit_after_release, retry_draws_again, key_forgotten)
+    mutant.__name__: mutant
+    for mutant in (
+        read_then_write,
+        debit_after_release,
+        retry_draws_again,
+        key_forgotten,
+        checkpoint_first,
+        follower_returns_early,
+        limit_before_the_group,
+        error_for_one,
+    )
 }

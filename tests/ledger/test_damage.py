@@ -462,7 +462,7 @@ def test_a_checkpoint_that_failed_is_noted_by_the_retry(file_place, monkeypatch)
             ask(ledger, key="k")
     monkeypatch.undo()
     ask(ledger, key="k")
-    assert ledger._checkpoint.read()[1::3] == (1, 1)
+    assert ledger._writer.checkpoint.read()[1::3] == (1, 1)
     assert ledger.verify() == 2
 
 

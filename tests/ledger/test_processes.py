@@ -34,7 +34,7 @@ def one_charge_and_the_same_bytes(place, mutant="", processes=5, threads=20):
 def no_answer_without_a_debit(place, mutant=""):
     """Between any two statements of a release, and around its draw: more than a hundred deaths in all."""
     place.open(dp.Pure(epsilon=1000)).close()
-    found = run_worker("crash", place, 3, mutant=mutant)
+    found = run_worker("crash", place, 4 if place.is_file else 6, mutant=mutant)
     ledger = place.open()
     entries = {entry.receipt: entry for entry in ledger.entries()}
     for run in found["runs"]:
@@ -55,6 +55,57 @@ def no_answer_without_a_debit(place, mutant=""):
     assert found["killed"] >= 100
     assert reserved_only >= 30  # spent, and nothing out
     assert sum(bool(run["handed_out"]) for run in found["runs"]) >= 3
+
+
+def one_transaction_for_all(place, mutant=""):
+    """Seven threads wait while another one writes: each is checked on what the ones before it left."""
+    place.open(dp.Pure(epsilon=0.5)).close()
+    found = run_worker("group", place, mutant=mutant)
+    assert found["groups"] == [1, 7]
+    assert not found["early"], "one returned before the commit"
+    receipts = {key: receipt for key, receipt, _ in found["results"]}
+    refused = [key for key, receipt in receipts.items() if receipt == "budget-exhausted"]
+    assert refused == ["c", "f"], "another limit"
+    assert [total for *_, total in found["results"]] == [n * 10**17 for n in (1, 2, 3, 0, 2, 4, 5, 0)]
+    ledger = place.open()
+    assert {e.key: e.receipt for e in ledger.entries()} == {k: r for k, r in receipts.items() if k not in refused}
+    assert ledger.spent == {"δ": 0.0, "ε": 0.5}
+    assert ledger.verify() == 6
+
+
+def a_failed_commit_is_everybody_s(place, mutant=""):
+    """An error of the transaction reaches all who waited for it. Nobody is charged, and a retry is charged once."""
+    place.open(dp.Pure(epsilon=0.5)).close()
+    found = run_worker("group", place, 1, mutant=mutant)
+    receipts = {key: receipt for key, receipt, _ in found["results"]}
+    assert receipts.pop("first").startswith("1-")
+    # those that would have been refused, or had their entry, hear of the failure, too: it was not for them to know
+    assert set(receipts.values()) == {"ledger-unavailable"}, "an answer without a debit"
+    ledger = place.open()
+    assert ledger.spent == {"δ": 0.0, "ε": 0.1}
+    for _ in range(2):
+        for key in "abde":
+            ledger.charge(dp.Pure(epsilon=0.1), asked="q", key=key)
+    assert ledger.spent == {"δ": 0.0, "ε": 0.5}
+    assert ledger.verify() == 6
+
+
+def test_threads_that_wait_share_one_transaction(place):
+    one_transaction_for_all(place)
+
+
+def test_an_error_of_the_commit_reaches_all_who_waited(place):
+    a_failed_commit_is_everybody_s(place)
+
+
+@pytest.mark.some_quick(1)
+def test_threads_of_several_processes_get_exactly_three_hundred_answers(place):
+    place.open(dp.Pure(epsilon=3)).close()
+    receipts = run_worker("race", place, 4, 100, 4)["receipts"]
+    assert len(receipts) == len(set(receipts)) == 300
+    ledger = place.open()
+    assert ledger.spent == {"δ": 0.0, "ε": 3.0}
+    assert ledger.verify() == 301
 
 
 @pytest.mark.some_quick(1)
@@ -113,6 +164,10 @@ def test_many_make_one_ledger_at_once(place):
         (one_charge_and_the_same_bytes, "key_forgotten", "different answers"),
         (no_answer_without_a_debit, "debit_after_release", "without a debit"),
         (no_answer_without_a_debit, "key_forgotten", "charged twice"),
+        (no_answer_without_a_debit, "checkpoint_first", "its checkpoint has seen entry"),
+        (one_transaction_for_all, "follower_returns_early", "before the commit"),
+        (one_transaction_for_all, "limit_before_the_group", "another limit"),
+        (a_failed_commit_is_everybody_s, "error_for_one", "without a debit"),
     ],
 )
 def test_a_broken_ledger_is_caught(file_place, check, mutant, reason):

@@ -49,11 +49,6 @@ def nothing(statement: str, *values: Any) -> list[Any]:
     return []
 
 
-def another_head(statement: str, *values: Any) -> list[Any]:
-    """A database in which somebody else was quicker."""
-    return [(9, "theirs", 0)] if statement.startswith("SELECT") else []
-
-
 @pytest.mark.parametrize(
     ("asked", "code"),
     [
@@ -106,16 +101,20 @@ def test_other_terms_than_it_was_opened_with(tmp_path: Path) -> None:
     refused(lambda: dp.Ledger.open(path, rule="best"), "ledger-other-terms", InvalidArgument)
 
 
-def test_another_process_was_quicker() -> None:
-    facts = {"kind": "charge", "analyst": "", "asked": "", "content": "", "costs": {}, "totals": {}}
-    refused(lambda: book.append(another_head, Head(3, "c", 0), facts), "ledger-busy", LedgerUnavailable)
+def test_another_process_was_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=LIMIT)
+    moving = book.moving
+    monkeypatch.setattr(book, "moving", lambda before, *new: moving(before._replace(chain="theirs"), *new))
+    refused(lambda: ledger.charge(dp.Pure(epsilon=0.1), asked="a count"), "ledger-busy", LedgerUnavailable)
+    monkeypatch.undo()
+    assert ledger.verify() == 1
 
 
-def test_an_entry_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_without_an_answer() -> None:
     ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=LIMIT)
     dp.release(5, dp.Laplace(scale=10), sensitivity=1, ledger=ledger)
-    monkeypatch.setattr(answers, "check_entry", lambda *_: None)
-    refused(lambda: answers.read_stored(nothing, ledger.entries()[0]), "ledger-no-answer", InvalidArgument)
+    refused(lambda: answers.read_stored(None, ledger.entries()[0]), "ledger-no-answer", InvalidArgument)
+    refused(lambda: answers.find_stored([], ledger.entries()[0]), "ledger-damaged")
 
 
 def test_places_that_cannot_be_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

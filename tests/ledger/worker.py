@@ -12,10 +12,12 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 
 import discreet as dp
 from discreet.ledger import values
+from discreet.ledger.checkpoint import LockedCheckpoint
 
 
 def fork(work):
@@ -52,16 +54,24 @@ def collect(children):
     return lines, killed
 
 
-def race(ledger, processes, scale):
-    """Every process asks until the ledger refuses."""
+def race(ledger, processes, scale, threads=1):
+    """Every thread of every process asks until the ledger refuses."""
     noise = dp.Laplace(scale=int(scale))
 
-    def ask(write):
+    def ask_on(write):
         while True:
             try:
                 write(dp.release(5, noise, sensitivity=1, ledger=ledger).receipt)
             except dp.BudgetExhausted:
                 return
+
+    def ask(write):
+        others = [threading.Thread(target=ask_on, args=[write]) for _ in range(int(threads) - 1)]
+        for thread in others:
+            thread.start()
+        ask_on(write)
+        for thread in others:
+            thread.join()
 
     lines, _ = collect([fork(ask) for _ in range(int(processes))])
     return {"receipts": lines}
@@ -140,7 +150,7 @@ def dying(ledger, write, side, number, key):
     watch(ledger._store, lambda n: side == "before" and n == number and die())
     watch(ledger._store, lambda n: side == "after" and n == number and die(), after=True)
     if side == "checkpoint":
-        ledger._checkpoint.advance = lambda seen: die()
+        LockedCheckpoint.advance = lambda self, seen, durable=False: die()
     # the mechanism's name is part of the request: a subclass would be another one
     Dies.__name__ = Dies.__qualname__ = "Laplace"
     Dies.__module__ = dp.Laplace.__module__
@@ -151,9 +161,8 @@ def dying(ledger, write, side, number, key):
 
 
 def watch(store, see, after=False):
-    """Call `see` with the number of each statement, before or after it is run."""
+    """Call `see` with the number of each statement, or of each message with several, before or after it is run."""
     seen = 0
-    inner_execute, inner_begin = store._execute, store._begin
 
     def counted(inner):
         def call(*args, **kwargs):
@@ -169,7 +178,9 @@ def watch(store, see, after=False):
 
         return call
 
-    store._execute, store._begin = counted(inner_execute), counted(inner_begin)
+    for name in ("_begin", "_execute", "_change", "_send"):
+        if hasattr(store, name):
+            setattr(store, name, counted(getattr(store, name)))
 
 
 def count_statements(ledger):
@@ -237,6 +248,51 @@ def outlive(ledger):
     return {"receipts": lines}
 
 
+GROUP = ((0.1, "first"), (0.1, "a"), (0.1, "b"), (0.9, "c"), (0.1, "a"), (0.1, "d"), (0.1, "e"), (0.1, "f"))
+"""Charges and their keys. The first one is written alone, the others together."""
+
+
+def group(ledger, fails=0):
+    """Threads that charge while another one writes: the next transaction is for all of them. It may fail."""
+    writer, store = ledger._writer, ledger._store
+    write, finish = writer._write_together, store.finish
+    go, groups, results, early = threading.Event(), [], [None] * len(GROUP), []
+
+    def gated(jobs):
+        if not groups:
+            go.wait()
+        groups.append(len(jobs))
+        write(jobs)
+
+    def watched(statements):
+        if len(groups) > 1:
+            for thread in set(threads) - {threading.current_thread()}:
+                thread.join(0.05)
+            early.extend(result for result in results[1:] if result is not None)
+            if int(fails) and len(groups) == 2:
+                raise dp.errors.LedgerUnavailable("The disk is full.")
+        return finish(statements)
+
+    def charge(number):
+        epsilon, key = GROUP[number]
+        try:
+            entry = ledger.charge(dp.Pure(epsilon=epsilon), asked="q", key=key)
+            results[number] = [key, entry.receipt, entry.totals[""][1]]
+        except dp.DiscreetError as error:
+            results[number] = [key, error.code, 0]
+
+    writer._write_together, store.finish = gated, watched
+    threads = [threading.Thread(target=charge, args=[number]) for number in range(len(GROUP))]
+    for number, thread in enumerate(threads):
+        thread.start()
+        while not (writer._leader if number == 0 else len(writer._waiting) == number):
+            time.sleep(0.001)
+    go.set()
+    for thread in threads:
+        thread.join()
+    return {"groups": groups, "early": early, "results": results}
+
+
 def make(_, processes):
     """Everybody makes the ledger, and charges it."""
 
@@ -261,6 +317,7 @@ def main():
         assert ledger.spent is not None  # the connection is open when we fork
     tasks = {
         "make": make,
+        "group": group,
         "race": race,
         "retry": retry,
         "crash": crash,

@@ -206,9 +206,10 @@ class Clinic:
         return [column[0] for column in found.description], found.fetchall()
 
     def private_rows(self, text: str, **arguments: Any) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """What the private database says without noise, the errors left out."""
+        """What the private database says without noise, the errors left out. Its columns are those described."""
         with testing.no_noise():
             answer = self.database.sql(text, **({"epsilon": 100} | arguments))
+        assert self.database.describe(text) == answer.columns
         assert answer.not_private or not answer.cost.largest_loss
         found = answer.as_json()
         return found["columns"], [tuple(row) for row in found["rows"]]

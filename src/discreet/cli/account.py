@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +24,9 @@ from discreet.datasets.discovery import find_policy
 from discreet.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from discreet.datasets.policy import Policy
     from discreet.gateway.offices import Office
+    from discreet.gateway.settings import Settings
 
 
 class PolicyFirst(TyperGroup):
@@ -370,8 +372,11 @@ def backup(
     Examples:
       $ discreet account clinic.toml backup clinic.gateway.backup
     """
-    with _office(ctx) as office:
-        office.store.backup(file)
+    from discreet.gateway.store import GatewayStore
+
+    _, settings = _settings(ctx)
+    with GatewayStore(settings.store) as store:  # not as the vault's user: the file is the caller's
+        store.backup(file)
     _say(f"The accounts, tokens, requests and the audit are in {file}. Only you can read it.")
 
 
@@ -400,13 +405,9 @@ for word, command in COMMANDS.items():
     app.command(word, help=manual(command))(command)
 
 
-@contextmanager
-def _office(ctx: typer.Context) -> Iterator[Office]:
-    """The office of the policy that was named, with the owner's view of its ledger."""
-    from discreet.gateway.offices import Office
+def _settings(ctx: typer.Context) -> tuple[Policy, Settings]:
+    """The policy that was named, and the settings of its gateway."""
     from discreet.gateway.settings import load_settings
-    from discreet.gateway.store import GatewayStore
-    from discreet.ledger import Ledger
 
     policy, settings = load_settings(ctx.obj or find_policy())
     if policy.gateway is None:
@@ -414,8 +415,23 @@ def _office(ctx: typer.Context) -> Iterator[Office]:
             'The policy has no section [gateway]. Add one: [gateway] and http = "127.0.0.1:8080".',
             code="policy-missing-key",
         )
-    ledger = Ledger.open(policy.ledger, protects=policy.unit, limit=policy.limit, rule=policy.rule)
-    with closing(ledger), GatewayStore(settings.store) as store:
+    return policy, settings
+
+
+@contextmanager
+def _office(ctx: typer.Context) -> Iterator[Office]:
+    """The office of the policy that was named, with the owner's view of its ledger."""
+    from discreet.gateway.isolation import as_vault
+    from discreet.gateway.offices import Office
+    from discreet.gateway.store import GatewayStore
+    from discreet.ledger import Ledger
+
+    policy, settings = _settings(ctx)
+    with ExitStack() as stack:
+        stack.enter_context(as_vault(policy, settings))  # files that root makes here belong to the vault
+        ledger = Ledger.open(policy.ledger, protects=policy.unit, limit=policy.limit, rule=policy.rule)
+        stack.enter_context(closing(ledger))
+        store = stack.enter_context(GatewayStore(settings.store))
         yield Office(store=store, ledger=ledger, settings=settings, now=time.time)
 
 

@@ -104,7 +104,11 @@ def about_a_question(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**given: Any) -> None:
-        command(_question_options(**{name: given.pop(name) for name in shared}), **given)
+        asked = _question_options(**{name: given.pop(name) for name in shared})
+        try:
+            command(asked, **given)
+        except InvalidArgument as error:
+            raise _no_cost() if error.code == "epsilon-or-within" else error from None
 
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     run.__annotations__ = {option.name: option.annotation for option in options}
@@ -113,12 +117,17 @@ def about_a_question(command: Callable[..., None]) -> Callable[..., None]:
 
 def _cost(epsilon: Any, delta: Any, within: Sequence[str] | None, weight: Sequence[str] | None) -> dict[str, Any]:
     goals, weights = _amounts(within, "--within"), _amounts(weight, "--weight")
-    if (epsilon is None) == (goals is None):
-        raise InvalidArgument(
-            "Write either what it may cost, --epsilon 0.5, or how wrong it may be, --within visits=50.",
-            code="epsilon-or-within",
-        )
+    if epsilon is not None and goals is not None:
+        raise _no_cost()
     return {"epsilon": epsilon, "delta": delta, "within": goals, "weights": weights}
+
+
+def _no_cost() -> InvalidArgument:
+    """What is said of a question that is not free, if it may cost nothing, or if two options say what."""
+    return InvalidArgument(
+        "Write either what it may cost, --epsilon 0.5, or how wrong it may be, --within visits=50.",
+        code="epsilon-or-within",
+    )
 
 
 def _amounts(given: Sequence[str] | None, option: str) -> dict[str, float] | None:

@@ -120,9 +120,8 @@ def main(
         sys.stdout.write(csv_text(table))
         print(text, file=sys.stderr)
     else:
-        Console(highlight=False).print(
-            _table(answer, table) if table.num_rows or answer.free else "(no group is shown)"
-        )
+        shown = table.num_rows or answer.free
+        Console(highlight=False).print(_table(answer, table) if shown else "(no group is shown)")
         print(f"\n{text}")
     if plot is not None:
         _draw(answer, sure, plot, style)

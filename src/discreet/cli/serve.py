@@ -41,10 +41,9 @@ def serve(
     """
     from discreet.gateway.serve import Supervisor
     from discreet.gateway.serve import check as check_isolation
-    from discreet.gateway.settings import load_settings
 
     if check:
-        check_isolation(*load_settings(policy))
+        check_isolation(policy)
         print("isolated: the desk can read neither the data, nor the ledger, nor the accounts")
         return
     if calibrate:
@@ -63,13 +62,15 @@ def serve(
 
 def _calibrate(policy: str) -> None:
     from discreet.gateway.calibrate import proposed, time_questions
+    from discreet.gateway.isolation import as_vault
     from discreet.gateway.settings import load_settings
 
     known, settings = load_settings(Path(policy))
     slowest = 0.0
-    for timed in time_questions(known, settings):
-        print(f"{timed.seconds:8.3f} s  {timed.question}", flush=True)
-        slowest = max(slowest, timed.seconds)
+    with as_vault(known, settings):  # what is published meanwhile belongs to the vault
+        for timed in time_questions(known, settings):
+            print(f"{timed.seconds:8.3f} s  {timed.question}", flush=True)
+            slowest = max(slowest, timed.seconds)
     print(
         f'\nThese times are about your data: keep them to yourself. Write in [gateway]:\n\n    answer_after = "'
         f'{proposed(slowest)}"\n\nIt is five times the slowest answer or more. Choose more if other questions are '

@@ -8,6 +8,7 @@ _LATER = {
     "ColumnDescription": "description",
     "Database": "database",
     "Policy": "policy",
+    "Prepared": "prepared",
     "TableDescription": "description",
     "Tables": "description",
 }
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from discreet.datasets.database import Database
     from discreet.datasets.description import ColumnDescription, TableDescription, Tables
     from discreet.datasets.policy import Policy
+    from discreet.datasets.prepared import Prepared
 else:
     __getattr__, __dir__ = lazily(__name__, _LATER)
 
@@ -23,6 +25,7 @@ __all__ = [
     "ColumnDescription",
     "Database",
     "Policy",
+    "Prepared",
     "TableDescription",
     "Tables",
 ]

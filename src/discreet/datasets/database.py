@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Unpack
 
 from discreet.closing import Closed
 from discreet.datasets.description import Tables, asks_for_tables, describe_tables, shown_tables
+from discreet.datasets.prepared import Prepared
 from discreet.engines.engine import Engine
 from discreet.errors import DiscreetError, InvalidArgument, NotAllowed
 from discreet.exact.rational import Number, exactly
-from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Ledger
 from discreet.sql.cubes import Cross, all_levels, crossed
 from discreet.sql.plan import Plan
@@ -22,9 +22,9 @@ from discreet.sql.reading.combined import combination_in
 from discreet.sql.reading.domains import LARGEST_DOMAIN
 from discreet.sql.reading.parse import Conditioned
 from discreet.sql.running.answer import Answer, AnswerColumn
-from discreet.sql.running.answering import answer_plan, owed, unpaid
-from discreet.sql.running.combined import CombinedAnswer, CombinedPlan, last_answer, rows_of_tables
-from discreet.sql.running.explanation import Explanation, explain_all, explain_free, explain_plan
+from discreet.sql.running.answering import answer_plan
+from discreet.sql.running.combined import CombinedPlan
+from discreet.sql.running.explanation import Explanation
 from discreet.sql.running.free import free_answer, without_rows
 from discreet.sql.schema import Column, Schema, Table
 from discreet.sql.terms import QuestionOptions
@@ -58,16 +58,6 @@ class Database(Closed):
         other.ledger, other.planner = ledger, replace(self.planner, ledger=ledger)
         return other
 
-    def owed(self, question: str, *, key: str | None = None, **options: Unpack[QuestionOptions]) -> list[Guarantee]:
-        """What the answer to a question would charge, release by release, with the options of `sql`: first what is
-        found for it, then the answer. Spends nothing.
-        """
-        combined = self._combined(question, options)
-        if combined is None:
-            return owed(self.planner, self.plan(question, **options), key)
-        keys = keys_of(key, len(combined.plans))
-        return [cost for own, plan in zip(keys, combined.plans, strict=True) for cost in owed(self.planner, plan, own)]
-
     @property
     def tables(self) -> Tables:
         """What may be asked: all tables, with the types, ranges and choices of their columns, who is protected, and
@@ -97,16 +87,14 @@ class Database(Closed):
         options = QuestionOptions(
             epsilon=epsilon, delta=delta, within=within, confidence=confidence, weights=weights, bounds=bounds
         )
-        if (free := self._free(question)) is not None:
-            return free
-        combined = self._combined(question, options)
-        if combined is not None:
-            answers = self._answers(combined, key)
-            if combined.combination.is_last:
-                return last_answer(answers, self.ledger)
-            public = rows_of_tables(combined.combination, self.engine)
-            return CombinedAnswer(combined.combination, answers, public, self.ledger)
-        return self.answer(self.plan(question, **options), key=key)
+        return self.prepare(question, **options).answer(key=key)
+
+    def prepare(self, question: str, **options: Unpack[QuestionOptions]) -> Prepared:
+        """A question with its plan, with the options of `sql`: it can be explained, and answered. Spends nothing and
+        reads no private data.
+        """
+        plan = self._free(question) or self._combined(question, options) or self.planner.plan(question, **options)
+        return Prepared(self.planner, plan)
 
     def describe(self, question: str) -> list[AnswerColumn]:
         """The columns that the answer to a question has: their names, Arrow types, and which have noise. No ε is
@@ -119,43 +107,9 @@ class Database(Closed):
         self._check_asks_rows(question)
         return free_answer(self.planner, question)
 
-    def _answers(self, combined: CombinedPlan, key: str | None) -> list[Answer]:
-        """The answers of the questions in a statement. What an earlier one released is known to those that need it."""
-        keys = keys_of(key, len(combined.plans))
-        owed = [
-            cost for own, plan in zip(keys, combined.plans, strict=True) for cost in unpaid(self.planner, plan, own)
-        ]
-        if owed:
-            self.ledger.after(*owed)  # all of them fit, or none is asked
-        answers: list[Answer] = []
-        for number, (asked, plan) in enumerate(zip(combined.combination.questions, combined.plans, strict=True)):
-            if asked.needs:
-                released = {need: answers[need].table.column(0).to_pylist() for need in asked.needs}
-                plan = self._planned_with(asked, released, combined.options)
-            answers.append(self.answer(plan, key=keys[number]))
-        return answers
-
-    def _planned_with(self, asked: Asked, released: Mapping[int, Sequence[Any]], options: QuestionOptions) -> Plan:
-        try:
-            return self.planner.plan(asked.text(released), **options)
-        except DiscreetError as error:
-            shown = "; ".join(", ".join(map(str, values[:20])) for values in released.values())
-            raise NotAllowed(
-                f"The numbers that are asked first were answered and charged: {shown}. The question around them cannot "
-                f"be asked with these numbers, and was not charged. {error}",
-                code="sql-asked-first",
-            ) from None
-
     def explain(self, question: str, **options: Unpack[QuestionOptions]) -> Explanation:
         """What a question would cost and how large its error may be, with the options of `sql`. Spends nothing."""
-        confidence = options.get("confidence", 0.95)
-        if (free := self._free(question)) is not None:
-            return explain_free(free.free)
-        combined = self._combined(question, options)
-        if combined is not None:
-            needs = [asked.needs for asked in combined.combination.questions]
-            return explain_all(combined.plans, needs, ledger=self.ledger, confidence=confidence)
-        return explain_plan(self.plan(question, **options), ledger=self.ledger, confidence=confidence)
+        return self.prepare(question, **options).explain(options.get("confidence", 0.95))
 
     def _combined(self, question: str, options: QuestionOptions) -> CombinedPlan | None:
         """How a statement over several answers would be answered. None if it is one question."""
@@ -270,11 +224,6 @@ class Database(Closed):
         """Close the engine and the ledger's database."""
         self.engine.close()
         self.ledger.close()
-
-
-def keys_of(key: str | None, number: int) -> list[str | None]:
-    """The keys of the questions in a statement, from that of the statement."""
-    return [None if key is None else f"{key}/{place}" for place in range(number)]
 
 
 def _with_public_values(schema: Schema, engine: Engine) -> Schema:

@@ -162,6 +162,7 @@ def account(out: Console, clinic: Database) -> None:
 
 def _next(out: Console) -> None:
     lines = {f"discreet demo {story}": words for story, words in STORIES.items()} | {
+        "discreet demo gateway": "a server for analysts who are not trusted",
         "discreet init FILE": "a policy for your own Parquet, CSV or JSON",
         "discreet --help": "every command, and who uses it",
     }

@@ -160,4 +160,44 @@ GATEWAY = {
         "Tokens would be readable on the way.",
         "`certificate` and `key` in `[gateway]`, or an address of this machine alone",
     ),
+    "gateway-late": Explained(
+        "a charged question that is not answered before its slot ends",
+        "It was slow, failed, or had no memory: the reply is the same. What the question costs stays charged.",
+        "a smaller question, or a longer `answer_after` that is chosen before asking, at a new cost",
+    ),
+    "gateway-not-bought": Explained(
+        "a new question by a viewer, or with a token without the scope `ask`",
+        "They see what was bought, and buy nothing.",
+        "a question that was asked before, or an account that may ask",
+    ),
+    "gateway-question": Explained(
+        "a request without `sql`, or with a very long one",
+        "A question is a text.",
+        '`{"sql": "SELECT COUNT(*) FROM visits", "epsilon": 0.1}`',
+    ),
+    "gateway-busy": Explained(
+        "very many questions that wait for a lane",
+        "Each takes its slot, one after the other.",
+        "the same question later, with the same Idempotency-Key",
+    ),
+    "gateway-body": Explained(
+        "a body that is no JSON object",
+        "Arguments have names.",
+        '`{"sql": "SELECT COUNT(*) FROM visits"}`',
+    ),
+    "gateway-failed": Explained(
+        "a fault of the gateway itself",
+        "Its message is not passed on, because it may quote values.",
+        "the same question again with the same Idempotency-Key; tell us if it goes on",
+    ),
+    "gateway-version": Explained(
+        '`version = "our data"` in `[gateway]`, or a version that cannot be copied',
+        "A version is a name that the owner publishes over a copy of the files.",
+        '`version = "2026-11"`, and room for the copy next to the gateway\'s database',
+    ),
+    "gateway-not-isolated": Explained(
+        "`discreet serve` as root while the desk's user can read the data, or `--check`",
+        "Somebody who takes over the desk could read the data.",
+        "the commands in the message, or `--not-isolated` to try things out",
+    ),
 }

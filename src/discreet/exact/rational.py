@@ -31,10 +31,13 @@ def exactly(value: Any, name: str = "value") -> Fraction:
     >>> exactly(0.1)
     Fraction(1, 10)
     """
+    kind = type(value)
+    if kind is float:
+        return _of_float(value, name)
+    if kind is int:
+        return Fraction(value)
     if isinstance(value, Fraction):
         return value
-    if type(value) is int:
-        return Fraction(value)
     if isinstance(value, bool) or not isinstance(value, numbers.Number | decimal.Decimal):
         if type(value).__name__ != "bool" and hasattr(value, "item") and getattr(value, "ndim", None) == 0:
             return exactly(value.item(), name)
@@ -52,11 +55,16 @@ def exactly(value: Any, name: str = "value") -> Fraction:
             )
         return Fraction(value) if value else Fraction(0)
     if isinstance(value, numbers.Real):
-        as_float = float(value)
-        if not math.isfinite(as_float):
-            raise InvalidArgument(f"{name} must be finite, not {as_float}.", code="not-a-number")
-        return Fraction(repr(as_float))
+        return _of_float(float(value), name)
     raise InvalidArgument(f"{name} must be a real number, not {type(value).__name__}.", code="not-a-number")
+
+
+@lru_cache(maxsize=4096)
+def _of_float(value: float, name: str) -> Fraction:
+    """The decimal that a float prints. The ε of a ledger's charges are few."""
+    if not math.isfinite(value):
+        raise InvalidArgument(f"{name} must be finite, not {value}.", code="not-a-number")
+    return Fraction(repr(value))
 
 
 def check_epsilon(value: Any, name: str = "epsilon") -> Fraction:
@@ -105,6 +113,8 @@ def check_probability(value: Any, name: str = "probability") -> Fraction:
 
 def check_count(value: Any, name: str, at_least: int = 1) -> int:
     """A whole number, checked to be at least `at_least`."""
+    if type(value) is int and value >= at_least:
+        return value
     exact = exactly(value, name)
     if exact.denominator != 1 or exact < at_least:
         raise InvalidArgument(

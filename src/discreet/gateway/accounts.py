@@ -32,6 +32,8 @@ CHARGED = ("analyst", "service")
 """The roles with an account in the ledger."""
 LINK = 24 * 3600.0
 """How long a login link is valid, in seconds."""
+KEPT = 30 * 86_400.0
+"""How long ended logins and counts of past days are kept, in seconds."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 
 
@@ -67,7 +69,7 @@ def find_account(execute: Execute, name: Any) -> Account:
 
 def all_accounts(execute: Execute) -> list[Account]:
     """Every account, by name."""
-    found = execute("SELECT name, role, suspended, at FROM accounts ORDER BY folded")
+    found = execute("SELECT name, role, suspended, at FROM accounts WHERE name <> '' ORDER BY folded")
     return [Account(name=name, role=role, suspended=bool(off), at=at / 1e6) for name, role, off, at in found]
 
 
@@ -83,9 +85,9 @@ def check_name(name: Any) -> str:
 
 def check_role(role: Any) -> str:
     """A role that an account can have."""
-    if role not in ROLES:
+    if not isinstance(role, str) or role not in ROLES:
         raise InvalidArgument(f"A role is one of {', '.join(ROLES)}.", code="gateway-unknown-role")
-    return str(role)
+    return role
 
 
 # --- limits in the ledger -----------------------------------------------------------------------------------
@@ -94,14 +96,14 @@ def check_role(role: Any) -> str:
 def limit_like(limit: Guarantee, epsilon: Any, delta: Any = None) -> Guarantee:
     """A limit of the same kind as `limit`: with ε alone, or with ε and δ, by default the δ of `limit`."""
     check_epsilon(epsilon)
-    if isinstance(limit, Approx):
-        return Approx(epsilon=epsilon, delta=limit.delta if delta is None else delta)
-    if not isinstance(limit, Pure):
+    if not isinstance(limit, Approx):
         raise InvalidArgument(
             "The gateway opens accounts in ε, but the limit of this ledger is of another kind. "
             "Use a ledger with a limit in ε.",
             code="ledger-limit-kind",
         )
+    if not isinstance(limit, Pure):
+        return Approx(epsilon=epsilon, delta=limit.delta if delta is None else delta)
     if delta is not None and check_delta(delta):
         raise InvalidArgument(
             "The ledger's limit has no delta, so an account has none. Leave it out.", code="ledger-limit-kind"
@@ -309,10 +311,20 @@ def begin_session(store: GatewayStore, name: str, how: str, now: float) -> Login
 def _begin_session(execute: Execute, made: NewToken, account: Account, how: str, now: float) -> Login:
     if account.suspended:
         raise suspended_error()
+    _forget_old(execute, now)
     scopes = ROLES[account.role]
     add_token(execute, made, account.name, name="login", scopes=scopes, now=now, lifetime=SESSION)
     audit.append(execute, now, account.name, "login", {"how": how, "token": made.id})
     return Login(account.name, made.text, now + SESSION)
+
+
+def _forget_old(execute: Execute, now: float) -> None:
+    """Delete what can no longer be used: ended logins, used links, and counts of days that are over."""
+    long_ago = now - KEPT
+    execute("DELETE FROM tokens WHERE name = 'login' AND expires < ?", microseconds(long_ago))
+    execute("DELETE FROM links WHERE expires < ?", microseconds(long_ago))
+    for table in ("days", "reservations"):
+        execute(f"DELETE FROM {table} WHERE day < ?", int(long_ago // 86_400))
 
 
 def revoke_all(store: GatewayStore, name: str, *, by: Caller, now: float) -> list[str]:

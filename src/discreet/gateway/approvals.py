@@ -17,6 +17,8 @@ from discreet.ledger.store import Execute
 MOST_OPEN = 100
 """How many requests of one account may wait at the same time."""
 DECIDING = ("owner", "steward")
+LONGEST_REASON = 10_000
+"""A longer reason of a decision is cut, in characters."""
 _COLUMNS = "number, account, digest, sql, units, at, state, decided_by, decided_at, why"
 
 
@@ -74,6 +76,7 @@ def decide(store: GatewayStore, number: Any, by: Caller, decision: Any, why: Any
         raise InvalidArgument('decision must be "approve" or "refuse".', code="not-an-option")
     if by.role not in DECIDING:
         raise NotAllowed("Only an owner or a steward decides requests.", code="gateway-role")
+    reason = storable(str(why or ""))[:LONGEST_REASON]
     with store.write() as execute:
         request = _find(execute, number)
         if request.account == by.account:
@@ -83,9 +86,9 @@ def decide(store: GatewayStore, number: Any, by: Caller, decision: Any, why: Any
         state = "approved" if decision == "approve" else "refused"
         execute(
             "UPDATE requests SET state = ?, decided_by = ?, decided_at = ?, why = ? WHERE number = ?",
-            *(state, by.account, microseconds(now), storable(str(why or "")), request.number),
+            *(state, by.account, microseconds(now), reason, request.number),
         )
-        details = {"request": request.number, "account": request.account, "why": str(why or "")}
+        details = {"request": request.number, "account": request.account, "why": reason}
         audit.append(execute, now, by.account, f"request {state}", details)
         return _find(execute, number)
 
@@ -126,7 +129,7 @@ def _find(execute: Execute, number: Any) -> ApprovalRequest:
     whole = type(number) is int and 0 < number < 2**62
     found = execute(f"SELECT {_COLUMNS} FROM requests WHERE number = ?", number) if whole else []
     if not found:
-        raise InvalidArgument(f"There is no request {number}.", code="gateway-not-found")
+        raise InvalidArgument(f"There is no request with the number {number!s:.20}.", code="gateway-not-found")
     return _request(found[0])
 
 

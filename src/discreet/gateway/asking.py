@@ -30,10 +30,18 @@ class Asked:
     length: float = 0.0
 
     @property
+    def words(self) -> str:
+        """One name for the same words with the same options."""
+        return _digest([self.sql.strip(), self.options])
+
+    @property
     def digest(self) -> str:
         """One name for the same words with the same options and key."""
-        words = [self.sql.strip(), self.options, self.key]
-        return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()
+        return _digest([self.sql.strip(), self.options, self.key])
+
+
+def _digest(content: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def read_question(arguments: Mapping[str, Any], settings: Settings) -> Asked:

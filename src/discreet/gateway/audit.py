@@ -66,7 +66,9 @@ def lines(store: GatewayStore, first: int = 1, last: int | None = None) -> list[
     """Lines by number, oldest first."""
     with store.read() as execute:
         found = execute(
-            f"SELECT {_COLUMNS} FROM audit WHERE number BETWEEN ? AND ? ORDER BY number", first, last or 2**62
+            f"SELECT {_COLUMNS} FROM audit WHERE number BETWEEN ? AND ? ORDER BY number",
+            first,
+            2**62 if last is None else last,
         )
     return [Line(*row) for row in found]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,15 +39,24 @@ class Lanes:
 
     def __init__(self, number: int, opening: Mapping[str, Any]) -> None:
         self._all = [Process("lane", opening) for _ in range(number)]
-        self._idle: asyncio.Queue[Process] = asyncio.Queue()
+        self._idle: deque[Process] = deque()
+        self._queue: deque[asyncio.Future[Process]] = deque()
         self._resting: set[asyncio.Task[None]] = set()
-        self.waiting = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many questions wait for a lane."""
+        return len(self._queue)
 
     async def start(self) -> None:
         """Start all of them."""
         await asyncio.gather(*(one.start() for one in self._all))
-        for one in self._all:
-            self._idle.put_nowait(one)
+        self._idle.extend(self._all)
+
+    def prepare(self, given: Mapping[str, Any]) -> None:
+        """Let an idle lane plan a question while it is looked up. Planning reads no row."""
+        if self._idle and not self.waiting:
+            self._idle[0].tell("prepare", given)
 
     async def run(
         self,
@@ -56,32 +66,47 @@ class Lanes:
         settle: Callable[[Slot], Awaitable[None]],
     ) -> Slot:
         """Answer a question in the next free lane, and return at the end of its slot. `begin` runs just before the
-        slot begins, and may refuse. `settle` runs when the answer is there, or late, before the slot ends.
+        slot begins, and may refuse. `settle` runs at a fixed time shortly before the slot ends.
         """
-        self.waiting += 1
-        try:
-            lane = await self._idle.get()
-        finally:
-            self.waiting -= 1
+        lane = await self._next()
         try:
             await begin()
         except BaseException:
-            self._idle.put_nowait(lane)
+            self._free(lane)
             raise
         loop, slot = asyncio.get_running_loop(), Slot(length)
         end = loop.time() + length
+        cut = end - min(MARGIN, length / 10)
         try:
-            await self._answer(lane, slot, given, end - min(MARGIN, length / 10) if length else loop.time() + ENDLESS)
+            await self._answer(lane, slot, given, cut if length else end + ENDLESS)
+            await sleep_until(cut)  # also if it is ready: what is written meanwhile would tell when it was
             if slot.reply is None:
                 lane.kill()
             await settle(slot)
         finally:
-            await asyncio.sleep(max(0.0, end - loop.time()))
+            await sleep_until(end)
             if lane.is_alive:
-                self._idle.put_nowait(lane)
+                self._free(lane)
             else:
                 self._rest(lane, end + length)
         return slot
+
+    async def _next(self) -> Process:
+        """The next free lane, first come, first served."""
+        if self._idle:
+            return self._idle.popleft()
+        waiting: asyncio.Future[Process] = asyncio.get_running_loop().create_future()
+        self._queue.append(waiting)
+        return await waiting
+
+    def _free(self, lane: Process) -> None:
+        """Give a lane to whoever waits for it."""
+        while self._queue:
+            waiting = self._queue.popleft()
+            if not waiting.done():
+                waiting.set_result(lane)
+                return
+        self._idle.append(lane)
 
     async def _answer(self, lane: Process, slot: Slot, given: Mapping[str, Any], cut: float) -> None:
         with contextlib.suppress(TimeoutError, Gone):
@@ -101,8 +126,8 @@ class Lanes:
             with contextlib.suppress(DiscreetError):
                 await lane.start()
             await asyncio.sleep(0.1)
-        await asyncio.sleep(max(0.0, until - asyncio.get_running_loop().time()))
-        self._idle.put_nowait(lane)
+        await sleep_until(until)
+        self._free(lane)
 
     def stop(self) -> None:
         """End all of them."""
@@ -110,3 +135,8 @@ class Lanes:
             task.cancel()
         for one in self._all:
             one.kill()
+
+
+async def sleep_until(moment: float) -> None:
+    """Wait until a time of the event loop."""
+    await asyncio.sleep(max(0.0, moment - asyncio.get_running_loop().time()))

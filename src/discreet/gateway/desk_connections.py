@@ -16,6 +16,8 @@ MOST_EACH = 512
 """Connections of one address at the same time, at most."""
 LONGEST_HEAD = 2**16
 """Bytes of a request before its body, at most."""
+LINGER = 2.0
+"""A desk that stops waits so many seconds for requests that are on their way."""
 PATIENCE = 10.0
 """The head of a request must have arrived after so many seconds."""
 
@@ -52,6 +54,7 @@ def bounded(connections: Connections) -> type[HttpToolsProtocol]:
         _network: str | None = None
         _timer: asyncio.TimerHandle | None = None
         _head = 0
+        _ending = False
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -84,6 +87,20 @@ def bounded(connections: Connections) -> type[HttpToolsProtocol]:
         def on_headers_complete(self) -> None:
             self._end_head()
             super().on_headers_complete()
+            if self._ending and self.cycle is not None:
+                self.cycle.keep_alive = False
+
+        def shutdown(self) -> None:
+            """Close after the request that runs. If none does, one may be on its way, and is still answered."""
+            self._ending = True
+            if self.cycle is None or self.cycle.response_complete:
+                self.loop.call_later(LINGER, self._close_idle)
+            else:
+                super().shutdown()
+
+        def _close_idle(self) -> None:
+            if self.cycle is None or self.cycle.response_complete:
+                self.transport.close()
 
         def _begin_head(self) -> None:
             self._head = 0

@@ -9,11 +9,13 @@ from pathlib import Path
 
 from discreet.errors import DiscreetError
 from discreet.gateway.desk_server import serve_desk
+from discreet.gateway.isolation import harden
 from discreet.gateway.settings import OidcSettings, Settings
 
 
 def main() -> None:
     """Serve until the supervisor says stop."""
+    harden(ends_with_parent=True)
     opening = json.load(sys.stdin)
     listening = {name: socket.socket(fileno=number) for name, number in opening["listening"].items()}
     oidc = opening["oidc"]

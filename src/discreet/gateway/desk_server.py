@@ -22,8 +22,8 @@ from discreet.gateway.settings import Settings
 
 SILENT = 1000
 """A level of logging that nothing reaches."""
-GRACE = 5
-"""Seconds beyond the longest answer that a desk takes to stop."""
+GRACE = 100
+"""Seconds beyond three answers that a desk takes to stop, at most: questions may wait for a lane."""
 
 
 def serve_desk(
@@ -65,7 +65,7 @@ async def _serve(
 ) -> None:
     loop, link = asyncio.get_running_loop(), Link(vault)
     loop.set_exception_handler(lambda *_: None)  # what it would write might hold an address
-    grace = math.ceil(settings.answer_after) + GRACE
+    grace = math.ceil(3 * settings.answer_after) + GRACE
     servers = [_server(make_app(link, rates=rates, oidc=settings.oidc), listening, context, grace)]
     if metrics:
         servers.append(_server(make_metrics_app(link), metrics, context, grace))

@@ -2,47 +2,65 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import json
 import os
 import pwd
+import resource
+import signal
+import stat
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import discreet
 from discreet.datasets.policy import Policy
 from discreet.errors import InvalidArgument
 from discreet.gateway.settings import Settings
 from discreet.ledger.store import URLS
 
 _TRY = """
-import sys
-for path in sys.argv[1:]:
+import json, os, sys
+
+def can_read(path):
     try:
-        open(path, "rb").close()
-        print(path)
-    except IsADirectoryError:
-        try:
-            import os
-            os.listdir(path)
-            print(path)
-        except OSError:
-            pass
+        os.listdir(path) if os.path.isdir(path) else open(path, "rb").close()
     except OSError:
-        pass
+        return False
+    return True
+
+print(json.dumps([[can_read(path), os.access(path, os.W_OK)] for path in json.load(sys.stdin)]))
 """
+_PARENT_ENDS, _DUMPABLE, _NO_NEW_PRIVILEGES = 1, 4, 38
+"""Numbers of prctl, as Linux defines them."""
 
 
 class User(NamedTuple):
-    """A user and its group, by number."""
+    """A user and its group, by number, and its home."""
 
     user: int
     group: int
+    home: str = "/"
 
     @property
     def given(self) -> dict[str, object]:
         """How a process of this user is started. Only root can start one of another user."""
-        return {} if self == this_user() else {"user": self.user, "group": self.group, "extra_groups": []}
+        return {} if self.user == os.geteuid() else {"user": self.user, "group": self.group, "extra_groups": []}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What differs in the environment of its processes: files of its own are in its own home."""
+        return {} if self.user == os.geteuid() else {"HOME": self.home}
+
+
+class Access(NamedTuple):
+    """What a user can do with a file or a folder."""
+
+    read: bool
+    write: bool
 
 
 def this_user() -> User:
@@ -66,39 +84,155 @@ def _user(name: str) -> User:
             "other users in [gateway]",
             code="gateway-users",
         ) from None
-    return User(found.pw_uid, found.pw_gid)
+    return User(found.pw_uid, found.pw_gid, found.pw_dir)
 
 
-def private_paths(policy: Policy, settings: Settings) -> list[str]:
-    """The files that only the vault may read: the sources, the ledger, and the gateway's own database."""
-    places = [table.source for table in policy.tables.values() if not table.public]
-    places += [policy.ledger, f"{policy.ledger}.checkpoint", settings.store, f"{settings.store}.data"]
-    named = (str(place) for place in places if isinstance(place, str | Path) and not str(place).startswith(URLS))
-    return sorted({str(Path(os.path.expanduser(place)).resolve()) for place in named})
+# --- files --------------------------------------------------------------------------------------------------
 
 
-def readable(paths: Iterable[str], user: User) -> list[str]:
-    """Which of these files this user can read, found by trying in a process of that user."""
-    run = subprocess.run(
-        [sys.executable, "-I", "-c", _TRY, *paths], capture_output=True, text=True, check=True, cwd="/", **user.given
-    )  # type: ignore[call-overload]
-    return str(run.stdout).splitlines()
+def _files(places: Iterable[object]) -> list[str]:
+    """Those places that are files or folders, with everything in the folders, by their full paths."""
+    found = set()
+    for place in places:
+        if isinstance(place, str | Path) and not str(place).startswith(URLS):
+            path = Path(os.path.expanduser(place)).resolve()
+            found |= {path, *path.rglob("*")} if path.is_dir() else {path}
+    return sorted(str(path) for path in found if path.exists())
 
 
-def problems(policy: Policy, settings: Settings) -> list[str]:
-    """Why the desk is not isolated from the data, in words. Empty if it is."""
+def own_paths(policy: Policy, settings: Settings) -> list[str]:
+    """The files that the vault writes: the ledger, the gateway's own database, and the published data."""
+    databases = [place for place in (policy.ledger, settings.store) if not str(place).startswith(URLS)]
+    return _files(f"{place}{end}" for place in databases for end in ("", "-wal", "-shm", ".checkpoint", ".data"))
+
+
+def private_paths(file: Path, policy: Policy, settings: Settings) -> list[str]:
+    """The files that the desk may not read: the sources, what the vault writes, and the policy, which may hold a
+    password.
+    """
+    sources = _files(table.source for table in policy.tables.values() if not table.public)
+    return sorted({*sources, *own_paths(policy, settings), *_files([file])})
+
+
+def access(paths: Iterable[str], user: User) -> dict[str, Access]:
+    """What this user can do with these files, found by trying in a process of that user."""
+    paths = list(paths)
+    try:
+        run = subprocess.run(
+            [sys.executable, "-I", "-c", _TRY],
+            input=json.dumps(paths),
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd="/",
+            **user.given,
+        )  # type: ignore[call-overload]
+    except (OSError, subprocess.CalledProcessError):
+        raise InvalidArgument(
+            f"the user {user.user} cannot run {sys.executable}: install discreet where all users can read it, such as "
+            "/opt/discreet",
+            code="gateway-users",
+        ) from None
+    return {path: Access(*found) for path, found in zip(paths, json.loads(run.stdout), strict=True)}
+
+
+def problems(file: Path, policy: Policy, settings: Settings) -> list[str]:
+    """Why the desk is not isolated from the data, in words. Empty if it is. `file` is that of the policy."""
     if os.geteuid() != 0:
         return ["vault and desk run as the same user: start as root, so that they get users of their own"]
     try:
         vault, desk = users_of(settings)
+        if vault.user == desk.user or 0 in (vault.user, desk.user):
+            return ["vault and desk must be two different users, neither of them root"]
+        found = _reached(file, policy, settings, vault, desk)
     except InvalidArgument as error:
         return [str(error)]
-    if vault.user == desk.user or 0 in (vault.user, desk.user):
-        return ["vault and desk must be two different users, neither of them root"]
-    paths = [path for path in private_paths(policy, settings) if Path(path).exists()]
-    found = [f"the desk can read {path}: chmod go-rwx {path}" for path in readable(paths, desk)]
-    able = set(readable(paths, vault))
-    found += [f"the vault cannot read {path}: chown {settings.users[0]} {path}" for path in paths if path not in able]
     if vault.group == desk.group:
         found.append("vault and desk have the same group: give each its own")
     return found
+
+
+def _reached(file: Path, policy: Policy, settings: Settings, vault: User, desk: User) -> list[str]:
+    """What the desk can reach and should not, and what either cannot reach and must."""
+    private, own = private_paths(file, policy, settings), own_paths(policy, settings)
+    above = sorted({str(folder) for path in private for folder in Path(path).parents} - set(private))
+    folders = sorted({str(Path(path).parent) for path in _places(policy, settings)})
+    sources = _files(table.source for table in policy.tables.values())
+    shown = [path for path in (settings.certificate, settings.key) if path is not None]
+    program = str(Path(discreet.__file__).parent)
+    by_desk = access([*private, *above, *shown, program], desk)
+    by_vault = access([*own, *folders, *sources, str(file), program], vault)
+
+    found = [f"the desk can read {path}: chmod go-rwx {path}" for path in private if by_desk[path].read]
+    # in a folder such as /tmp, nobody can replace the files of others
+    changed = [path for path in above if not os.stat(path).st_mode & stat.S_ISVTX]
+    found += [f"the desk can change {path}: chmod go-w {path}" for path in (*private, *changed) if by_desk[path].write]
+    name, published = settings.users[0], f"{settings.store}.data{os.sep}"
+    for path in (*sources, str(file)):
+        if not by_vault[path].read:
+            found.append(f"the vault cannot read {path}: chown {name} {path}")
+    for path in (*own, *folders):
+        if not by_vault[path].write and not path.startswith(published):  # what is published never changes
+            found.append(f"the vault cannot write {path}: chown {name} {path}")
+    for path in shown:
+        if not by_desk[path].read:
+            found.append(f"the desk cannot read {path}: chgrp {settings.users[1]} {path}; chmod g+r {path}")
+    for who, able in (("vault", by_vault), ("desk", by_desk)):
+        if not able[program].read:
+            found.append(f"the {who} cannot read {program}: install discreet where all users can read it")
+    return found
+
+
+def _places(policy: Policy, settings: Settings) -> list[str]:
+    return [str(Path(place).resolve()) for place in (policy.ledger, settings.store) if not str(place).startswith(URLS)]
+
+
+# --- processes ----------------------------------------------------------------------------------------------
+
+
+def harden(*, ends_with_parent: bool = False) -> None:
+    """Let this process gain no privileges, and let nobody look into its memory: no core dump, no debugger of the same
+    user. It can be told to stop when the process that started it ends.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":
+        prctl = ctypes.CDLL(None, use_errno=True).prctl
+        prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+        prctl(_DUMPABLE, 0, 0, 0, 0)
+        if ends_with_parent:
+            prctl(_PARENT_ENDS, signal.SIGTERM, 0, 0, 0)
+
+
+@contextlib.contextmanager
+def as_vault(policy: Policy, settings: Settings) -> Iterator[None]:
+    """Let root do something as the vault's user, so that files which it makes belong to the vault. Where that user does
+    not exist or does not have the folders, nothing changes.
+    """
+    if os.geteuid() != 0:
+        yield
+        return
+    try:
+        user = _user(settings.users[0])
+        folders = {str(Path(path).parent) for path in _places(policy, settings)}
+        able = all(one.write for one in access(folders, user).values())
+    except InvalidArgument:
+        able = False
+    if not able:
+        yield
+        return
+    groups, home = os.getgroups(), os.environ.get("HOME")
+    before = os.getegid()
+    os.setgroups([])
+    os.setegid(user.group)
+    os.seteuid(user.user)
+    os.environ["HOME"] = user.home
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(before)
+        os.setgroups(groups)
+        if home is None:
+            del os.environ["HOME"]
+        else:
+            os.environ["HOME"] = home

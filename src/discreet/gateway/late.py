@@ -25,6 +25,8 @@ def record_late(store: GatewayStore, account: str, digest: str, now: float) -> i
             *(number, account, digest, audit.microseconds(now), period),
         )
         set_number(execute, "late", count)
+        if number_in_meta(execute, "asked") < count:  # it was asked before the owner resumed all
+            set_number(execute, "asked", count)
         audit.append(execute, now, account, "late", {"request": digest})
     return count
 

@@ -15,7 +15,7 @@ from discreet.exact.rational import LEDGER_UNIT, check_epsilon, round_down, roun
 from discreet.gateway import approvals, audit
 from discreet.gateway.audit import microseconds
 from discreet.gateway.settings import Settings
-from discreet.gateway.store import GatewayStore, number_in_meta, numbers_in_meta, set_number
+from discreet.gateway.store import GatewayStore, numbers_in_meta, set_number
 from discreet.gateway.tokens import Caller, login_error, suspended_error
 from discreet.guarantees.guarantee import Pure
 from discreet.ledger import Ledger
@@ -54,7 +54,7 @@ def reserve(
     is filed. A caller who was suspended or revoked since they were authenticated is refused. What was charged before
     and never answered costs 0, and is counted as a question.
     """
-    epsilon = check_epsilon(epsilon) if epsilon else Fraction(0)
+    epsilon = Fraction(0) if epsilon == 0 else check_epsilon(epsilon)
     made: Reservation | None = None
     with store.write() as execute:
         state = _State(execute, settings, caller, now)
@@ -80,7 +80,10 @@ def reserve(
 
 
 def undo(store: GatewayStore, reservation: Reservation) -> None:
-    """Uncount a question that the ledger refused without charging. A second call changes nothing."""
+    """Uncount a question that the ledger refused without charging. A second call changes nothing.
+
+    It stays among the questions that time may tell something of: more of them promise less, never more.
+    """
     with store.write() as execute:
         found = execute(
             "SELECT token, units, day, session_start, request FROM reservations WHERE number = ?", reservation.number
@@ -89,12 +92,10 @@ def undo(store: GatewayStore, reservation: Reservation) -> None:
             return
         token, units, day, start, request = found[0]
         execute("DELETE FROM reservations WHERE number = ?", reservation.number)
-        set_number(execute, "asked", max(0, number_in_meta(execute, "asked") - 1))
         _set_day(execute, reservation.account, day, _day_spent(execute, reservation.account, day) - int(units))
-        if token is not None:
-            spent, now_start, session = execute(
-                "SELECT spent, session_start, session_spent FROM tokens WHERE id = ?", token
-            )[0]
+        counts = execute("SELECT spent, session_start, session_spent FROM tokens WHERE id = ?", token)
+        if counts:
+            spent, now_start, session = counts[0]
             rest = int(session) - (int(units) if now_start == start else 0)
             execute(
                 "UPDATE tokens SET spent = ?, session_spent = ? WHERE id = ?",

@@ -87,13 +87,13 @@ def check_caller(caller: Caller | None, verb: str, roles: Collection[str], scope
 
 def check_arguments(verb: str, arguments: Mapping[str, Any], needs: Collection[str], may: Collection[str]) -> None:
     """Refuse arguments that are missing or unknown."""
-    for name in needs:
-        if arguments.get(name) is None:
-            raise InvalidArgument(f"{verb} needs {name}.", code="gateway-argument")
     for name in arguments:
         if name not in needs and name not in may:
             known = ", ".join((*needs, *may)) or "nothing"
             raise InvalidArgument(f"{verb} has no argument {name!r:.80}. It takes {known}.", code="gateway-argument")
+    for name in needs:
+        if arguments.get(name) is None:
+            raise InvalidArgument(f"{verb} needs {name}.", code="gateway-argument")
 
 
 # --- logging in, and oneself --------------------------------------------------------------------------------
@@ -132,7 +132,9 @@ def budget(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict
     found |= {"limit": _guarantee(view.limit), "remaining": _guarantee(left)}
     each = office.settings.question_default or check_epsilon(0.1)
     number = 0 if left is None else int(exactly(getattr(left, "epsilon", 0)) // each)
-    return found | {"about": f"about {number:,} questions with ε = {limits.shown(each)}"}
+    found["about"] = f"about {number:,} questions with ε = {limits.shown(each)}"
+    bits = late.promised_bits(office.store, office.settings.late_allowed)
+    return found | {"promise": f"{view.limit} plus {bits:g} bits that times may have told"}
 
 
 @_verb(may=["first", "last"])

@@ -54,7 +54,7 @@ class Provider:
     async def address(self, name: str) -> str:
         """One of its addresses, such as `token_endpoint`."""
         found = (await self.addresses()).get(name)
-        if not isinstance(found, str) or not is_safe(found):
+        if not isinstance(found, str) or not found.isascii() or not found.isprintable() or not is_safe(found):
             raise LookupError
         return found
 

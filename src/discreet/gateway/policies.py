@@ -14,7 +14,7 @@ from typing import Any
 
 from discreet.errors import InvalidArgument, LedgerDamaged, NotAllowed
 from discreet.gateway import audit
-from discreet.gateway.approvals import DECIDING, storable
+from discreet.gateway.approvals import DECIDING, LONGEST_REASON, storable
 from discreet.gateway.audit import microseconds
 from discreet.gateway.store import GatewayStore
 from discreet.gateway.tokens import Caller
@@ -105,7 +105,7 @@ def propose(store: GatewayStore, caller: Caller, text: Any, why: Any, now: float
             f"A proposal is the whole text of the policy as you would have it, of at most {LONGEST:,} characters.",
             code="gateway-proposal",
         )
-    content, reason = storable(text), storable(str(why or ""))[:10_000]
+    content, reason = storable(text), storable(str(why or ""))[:LONGEST_REASON]
     with store.write() as execute:
         last = _newest(execute)
         base, old = (0, "") if last is None else (last.number, last.content)
@@ -129,6 +129,7 @@ def decide_policy(store: GatewayStore, number: Any, by: Caller, decision: Any, w
         raise InvalidArgument('decision must be "approve" or "refuse".', code="not-an-option")
     if by.role not in DECIDING:
         raise NotAllowed("Only an owner or a steward decides proposals.", code="gateway-role")
+    reason = storable(str(why or ""))[:LONGEST_REASON]
     with store.write() as execute:
         proposal = _find(execute, number)
         if proposal.author == by.account:
@@ -138,9 +139,9 @@ def decide_policy(store: GatewayStore, number: Any, by: Caller, decision: Any, w
         state = "accepted" if decision == "approve" else "refused"
         execute(
             "UPDATE proposals SET state = ?, decided_by = ?, decided_at = ?, decided_why = ? WHERE number = ?",
-            *(state, by.account, microseconds(now), storable(str(why or "")), number),
+            *(state, by.account, microseconds(now), reason, number),
         )
-        details = {"proposal": number, "author": proposal.author, "why": str(why or "")}
+        details = {"proposal": number, "author": proposal.author, "why": reason}
         audit.append(execute, now, by.account, f"proposal {state}", details)
         return _find(execute, number)
 
@@ -169,7 +170,7 @@ def _find(execute: Execute, number: Any) -> Proposal:
     whole = type(number) is int and 0 < number < 2**62
     found = execute(f"SELECT {_COLUMNS} FROM proposals WHERE number = ?", number) if whole else []
     if not found:
-        raise InvalidArgument(f"There is no proposal {number}.", code="gateway-not-found")
+        raise InvalidArgument(f"There is no proposal with the number {number!s:.20}.", code="gateway-not-found")
     return _proposal(found[0])
 
 

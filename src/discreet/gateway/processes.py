@@ -79,6 +79,11 @@ class Process:
             elif frame.header.get("id") == number:
                 return frame
 
+    def tell(self, verb: str, given: Mapping[str, Any]) -> None:
+        """Ask for something that has no reply."""
+        if self._writer is not None:
+            self._writer.write(packed({"id": 0, "verb": verb, "given": dict(given)}))
+
     async def _next(self) -> Frame:
         try:
             frame = await read_frame(self._reader)

@@ -14,7 +14,6 @@ from discreet.guarantees.guarantee import Approx, Guarantee, NoLoss
 from discreet.ledger.record import read_guarantee
 from discreet.releases import Release
 from discreet.sql.running.answer import Answer
-from discreet.sql.running.combined import EXACT
 
 
 class RemoteAnswer(Answer):
@@ -23,6 +22,7 @@ class RemoteAnswer(Answer):
     def __init__(self, table: Any, facts: dict[str, Any]) -> None:
         self.table, self._facts = table, facts
         self.confidence = float(facts["confidence"])
+        self.free = str(facts.get("free", ""))
         self.notes = tuple(map(str, facts["notes"]))
         cost = _guarantee(facts["exact"]["cost"])
         if not isinstance(cost, Approx | NoLoss):
@@ -106,9 +106,6 @@ class RemoteAnswer(Answer):
     def as_json(self, confidence: float | None = None) -> dict[str, Any]:
         """The answer as one JSON object, with the errors that it came with."""
         return super().as_json(self.confidence if confidence is None else confidence)
-
-    def _line(self) -> str:
-        return EXACT if isinstance(self.cost, NoLoss) else super()._line()
 
 
 def _guarantee(text: str | None) -> Guarantee:

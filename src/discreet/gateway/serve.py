@@ -18,12 +18,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from discreet.datasets.policy import Policy
 from discreet.errors import InvalidArgument, ServiceUnavailable
 from discreet.gateway.isolation import User, problems, this_user, users_of
 from discreet.gateway.settings import Address, Settings, load_settings
@@ -52,7 +52,12 @@ class Pair:
         self.folder = Path(tempfile.mkdtemp(prefix="pair-", dir=folder))
         self._own(self.folder, self._users[0], self._users[1])
         self.vault = self._start_vault()
-        self.desk = self._start_desk()
+        try:
+            self.desk = self._start_desk()
+        except ServiceUnavailable:
+            _end(self.vault, PATIENCE)
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
 
     @staticmethod
     def _own(folder: Path, vault: User, desk: User) -> None:
@@ -68,7 +73,8 @@ class Pair:
     def _start_vault(self) -> subprocess.Popen[str]:
         user, desk = self._users
         command = [sys.executable, "-m", "discreet.gateway.vault", str(self.policy), str(self._path), str(desk.user)]
-        return _ready(_started(command, user), "vault")
+        command += ["supervised"]
+        return _ready(_started(command, user, env={**os.environ, **user.environment}), "vault")
 
     def _start_desk(self) -> subprocess.Popen[str]:
         listening = {name: one.fileno() for name, one in self.sockets.items()}
@@ -77,7 +83,7 @@ class Pair:
             command,
             self._users[1],
             pass_fds=tuple(listening.values()),
-            env={name: os.environ[name] for name in _KEPT if name in os.environ},
+            env={name: os.environ[name] for name in _KEPT if name in os.environ} | self._users[1].environment,
             stdin=subprocess.PIPE,
         )
         assert process.stdin is not None
@@ -101,12 +107,7 @@ class Pair:
         """Let both finish what they have begun: first the desk, then the vault."""
         longest = max(self.settings.answer_after * 3, 10.0) + PATIENCE
         for process in (self.desk, self.vault):
-            process.terminate()
-            try:
-                process.wait(timeout=longest)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            _end(process, longest)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -127,6 +128,19 @@ def _started(command: list[str], user: User, **given: Any) -> subprocess.Popen[s
     known: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "text": True}
     known |= {"start_new_session": True, "cwd": "/"} | user.given | given  # Ctrl-C reaches this process only
     return subprocess.Popen(command, **known)
+
+
+def _end(process: subprocess.Popen[str], longest: float) -> None:
+    """Let a process finish, and kill it if it takes too long."""
+    process.terminate()
+    try:
+        process.wait(timeout=longest)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
 
 
 def _ready(process: subprocess.Popen[str], name: str) -> subprocess.Popen[str]:
@@ -168,30 +182,53 @@ class Supervisor:
 
     def __init__(self, policy: str | Path, *, isolated: bool = True) -> None:
         self.policy_file = Path(policy).expanduser().resolve()
-        self.policy, self.settings = load_settings(self.policy_file)
-        self.problems = problems(self.policy, self.settings)
-        if self.problems and os.geteuid() == 0 and isolated:
-            raise not_isolated(self.problems)
-        self._users = (this_user(), this_user()) if self.problems else users_of(self.settings)
+        self._isolated = isolated
+        self.settings, self.problems, self._users = self._read()
         self._log = _log(self.settings)
         self._signals: list[int] = []
+        self._ending: list[threading.Thread] = []
+
+    def _read(self) -> tuple[Settings, list[str], tuple[User, User]]:
+        """The settings as they are now, what is wrong with the isolation, and the users that follow."""
+        policy, settings = load_settings(self.policy_file)
+        found = problems(self.policy_file, policy, settings)
+        if found and os.geteuid() == 0 and self._isolated:
+            raise not_isolated(found)
+        return settings, found, (this_user(), this_user()) if found else users_of(settings)
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Pair]:
         """A running pair, stopped at the end."""
-        folder = Path(tempfile.mkdtemp(prefix="discreet-"))
-        folder.chmod(0o711)
-        sockets = listen(self.settings)
-        self._pair = Pair(self.policy_file, self.settings, sockets, folder, self._users)
-        self._log.info("started")
-        try:
-            yield self._pair
-        finally:
-            self._pair.stop()
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._hearing())
+            folder = Path(tempfile.mkdtemp(prefix="discreet-"))
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            folder.chmod(0o711)
+            sockets = listen(self.settings)
             for one in sockets.values():
-                one.close()
-            shutil.rmtree(folder, ignore_errors=True)
-            self._log.info("stopped")
+                stack.callback(one.close)
+            self._pair = Pair(self.policy_file, self.settings, sockets, folder, self._users)
+            self._log.info("started")
+            _notify("READY=1")
+            try:
+                yield self._pair
+            finally:
+                _notify("STOPPING=1")
+                self._pair.stop()
+                for thread in self._ending:
+                    thread.join()
+                self._log.info("stopped")
+
+    @contextlib.contextmanager
+    def _hearing(self) -> Iterator[None]:
+        """Keep signals for `watch`, also those that come while a pair starts."""
+        heard = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        before = [signal.signal(number, lambda found, _: self._signals.append(found)) for number in heard]
+        try:
+            yield
+        finally:
+            for number, handler in zip(heard, before, strict=True):
+                signal.signal(number, handler)
 
     def addresses(self) -> dict[str, str]:
         """Where the desk is reached. A port of 0 is the one that was given."""
@@ -204,12 +241,8 @@ class Supervisor:
 
     def watch(self) -> None:
         """Revive what ends, replace the pair on SIGHUP, and return on SIGTERM or Ctrl-C."""
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, lambda found, _: self._signals.append(found))
-        while True:
-            if signal.SIGTERM in self._signals or signal.SIGINT in self._signals:
-                return
-            if signal.SIGHUP in self._signals:
+        while not {signal.SIGTERM, signal.SIGINT}.intersection(self._signals):
+            if self._signals:
                 self._signals.clear()
                 self.replace()
             try:
@@ -225,14 +258,30 @@ class Supervisor:
         """
         old = self._pair
         try:
-            self.policy, self.settings = load_settings(self.policy_file)
-            self._pair = Pair(self.policy_file, self.settings, old.sockets, old.folder.parent, self._users)
+            settings, found, users = self._read()
+            if (settings.http, settings.metrics) != (self.settings.http, self.settings.metrics):
+                raise InvalidArgument(
+                    "http or metrics of [gateway] has changed, but the gateway listens already. Restart it.",
+                    code="gateway-address",
+                )
+            self._log = _log(settings)  # a new file, if the old one was moved away
+            self._pair = Pair(self.policy_file, settings, old.sockets, old.folder.parent, users)
         except (InvalidArgument, ServiceUnavailable) as error:
             self._log.error("the running pair was kept: %s", error)
             print(f"error [{error.code}]: {error} The running pair was kept.", file=sys.stderr)
             return
-        old.stop()
+        self.settings, self.problems, self._users = settings, found, users
+        self._ending = [thread for thread in self._ending if thread.is_alive()]
+        self._ending.append(threading.Thread(target=old.stop))
+        self._ending[-1].start()
         self._log.info("replaced")
+
+
+def _notify(state: str) -> None:
+    """Tell systemd, if it started this process and wants to know."""
+    if place := os.environ.get("NOTIFY_SOCKET"):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one, contextlib.suppress(OSError):
+            one.sendto(state.encode(), "\0" + place[1:] if place.startswith("@") else place)
 
 
 def not_isolated(found: list[str]) -> InvalidArgument:
@@ -248,15 +297,24 @@ def _log(settings: Settings) -> logging.Logger:
     log = logging.getLogger("discreet.gateway")
     log.setLevel(logging.INFO)
     log.propagate = False
+    for old in log.handlers:
+        old.close()
     log.handlers = [logging.NullHandler()]
     if settings.log:
-        handler = logging.handlers.RotatingFileHandler(settings.log, maxBytes=_LOG_SIZE, backupCount=_LOGS)
+        try:
+            handler = logging.handlers.RotatingFileHandler(settings.log, maxBytes=_LOG_SIZE, backupCount=_LOGS)
+        except OSError as error:
+            raise InvalidArgument(
+                f"log of [gateway] cannot be written: {error.strerror}. Name a file in a folder that exists.",
+                code="file-not-writable",
+            ) from None
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         log.handlers = [handler]
     return log
 
 
-def check(policy: Policy, settings: Settings) -> None:
-    """Refuse unless the desk is isolated from the data."""
-    if found := problems(policy, settings):
+def check(file: str | Path) -> None:
+    """Refuse unless the desk is isolated from the data of a policy."""
+    file = Path(file).expanduser().resolve()
+    if found := problems(file, *load_settings(file)):
         raise not_isolated(found)

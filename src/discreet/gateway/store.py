@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged, LedgerUnavailable
 from discreet.gateway.tables import MIGRATIONS
@@ -228,7 +228,7 @@ class _Postgres(PostgresStore):
             code="gateway-backup",
         )
 
-    def _explained(self, error: Exception) -> DiscreetError | Any:
+    def _explained(self, error: Exception) -> DiscreetError | None:
         explained = super()._explained(error)
         if explained is None:
             return None

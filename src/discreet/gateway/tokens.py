@@ -41,7 +41,9 @@ LIFETIME, LONGEST_LIFETIME, SESSION = 90 * 86_400.0, 3660 * 86_400.0, 12 * 3600.
 """Seconds: of a token that names no end, the longest, and of a login."""
 _ITERATIONS = 4096
 _TOKEN = re.compile(r"dsc_([0-9a-f]{16})_([0-9a-f]{64})")
-_NO_TOKEN = ("0" * 64, 0, 1, "", None, "", "viewer", 0)
+_NOBODY = ""
+"""The id of a token that nobody has. It is read in place of an unknown one, so that both take the same time."""
+_BY_ID = "FROM tokens WHERE id = COALESCE((SELECT id FROM tokens WHERE id = ?), '')"
 _MOST_KNOWN = 10_000
 
 
@@ -171,10 +173,11 @@ class TokenRow:
 
 def tokens_of(execute: Execute, account: str | None = None) -> list[TokenRow]:
     """The tokens of an account, or all, oldest first."""
-    where, values = ("", ()) if account is None else (" WHERE account = ?", (account,))
+    where, value = ("id <> ?", _NOBODY) if account is None else ("account = ?", account)
     found = execute(
-        "SELECT id, account, name, scopes, at, expires, revoked, units, spent FROM tokens" + where + " ORDER BY at, id",
-        *values,
+        "SELECT id, account, name, scopes, at, expires, revoked, units, spent FROM tokens "
+        f"WHERE {where} ORDER BY at, id",
+        value,
     )
     return [_shown(row) for row in found]
 
@@ -213,18 +216,16 @@ def _amount(units: str | None) -> Fraction | None:
 
 def authenticate(store: GatewayStore, text: str | None, now: float) -> Caller:
     """The caller with this token. Every refusal but a suspension is the same, after the same work."""
-    match = _TOKEN.fullmatch(text) if isinstance(text, str) else None
-    identity, secret = (match[1], match[2]) if match else ("", str(text))
+    identity, secret = _parts(text)
     with store.read() as execute:
-        found = execute(
-            "SELECT tokens.digest, tokens.expires, tokens.revoked, tokens.scopes, tokens.units, accounts.name, "
-            "accounts.role, accounts.suspended FROM tokens JOIN accounts ON accounts.name = tokens.account "
-            "WHERE tokens.id = ?",
+        [(found, digest, expires, revoked, scopes, units, account, role, suspended)] = execute(
+            "SELECT token.id, token.digest, token.expires, token.revoked, token.scopes, token.units, accounts.name, "
+            f"accounts.role, accounts.suspended FROM (SELECT * {_BY_ID}) AS token "
+            "JOIN accounts ON accounts.name = token.account",
             identity,
         )
-    digest, expires, revoked, scopes, units, account, role, suspended = found[0] if found else _NO_TOKEN
     right = hmac.compare_digest(digest_of(secret), digest)
-    if not found or not right or revoked or microseconds(now) >= expires:
+    if not right or found == _NOBODY or revoked or microseconds(now) >= expires:
         raise login_error()
     if suspended:
         raise suspended_error()
@@ -240,11 +241,16 @@ def authenticate(store: GatewayStore, text: str | None, now: float) -> Caller:
 
 def is_right(execute: Execute, text: str) -> str | None:
     """The id of the token with this text, whether or not it is still valid. None if there is none."""
-    match = _TOKEN.fullmatch(text)
-    identity, secret = (match[1], match[2]) if match else ("", text)
-    found = execute("SELECT digest FROM tokens WHERE id = ?", identity)
-    right = hmac.compare_digest(digest_of(secret), found[0][0] if found else _NO_TOKEN[0])
-    return identity if found and right else None
+    identity, secret = _parts(text)
+    [(found, digest)] = execute(f"SELECT id, digest {_BY_ID}", identity)
+    right = hmac.compare_digest(digest_of(secret), digest)
+    return identity if right and found != _NOBODY else None
+
+
+def _parts(text: Any) -> tuple[str, str]:
+    """The id and the secret of a token. What is none has the id that nobody has."""
+    match = _TOKEN.fullmatch(text) if isinstance(text, str) else None
+    return (match[1], match[2]) if match else (_NOBODY, str(text))
 
 
 class Callers:

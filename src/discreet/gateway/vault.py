@@ -7,7 +7,6 @@ What is charged waits for a lane, and leaves at the end of its slot.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
@@ -27,12 +26,13 @@ from discreet.errors import (
     InvalidArgument,
     ServiceUnavailable,
 )
-from discreet.gateway import late, limits, offices, policies, questions
+from discreet.gateway import audit, late, limits, offices, policies, questions
 from discreet.gateway.accounts import CHARGED, Login, begin_session
 from discreet.gateway.asking import OPTIONS, Asked, read_options, read_question, text_of
 from discreet.gateway.clock import Lanes, Slot
 from discreet.gateway.counters import Counters
 from discreet.gateway.frames import BadFrame, Frame, refusal, serve_frames
+from discreet.gateway.isolation import harden
 from discreet.gateway.offices import Office, check_arguments, check_caller
 from discreet.gateway.oidc import Verifier
 from discreet.gateway.processes import Readers, error_in
@@ -40,11 +40,11 @@ from discreet.gateway.settings import Settings, load_settings
 from discreet.gateway.snapshot import published
 from discreet.gateway.store import GatewayStore
 from discreet.gateway.tokens import ROLES, Caller, Callers, digest_of, login_error
-from discreet.gateway.views import NotBought
 from discreet.ledger import Ledger
 from discreet.ledger.book import WHOLE
 from discreet.ledger.record import read_guarantee
 from discreet.ledger.store import URLS
+from discreet.ledger.views import NotBought
 
 T = TypeVar("T")
 _REMEMBERED = 64 * 2**20
@@ -55,6 +55,8 @@ _MOST_WAITING = 1000
 _MOST_OF_ONE = 200
 """How many questions may wait for a lane, of all accounts and of one."""
 _MOST_SESSIONS = 10_000
+_LONGEST_REFUSED = 2000
+"""So many characters of a refused question are in the audit."""
 
 
 class Remembered:
@@ -92,11 +94,13 @@ class Vault:
         self._callers = Callers(store)
         self._verifier = None if settings.oidc is None else Verifier(settings.oidc)
         self._sessions: dict[str, str] = {}
+        self._views: dict[str, Ledger] = {}
         cores = os.cpu_count() or 1
         lane = {"memory": settings.lane_memory, "threads": max(1, cores // settings.lanes)}
         self._lanes = Lanes(settings.lanes, {**opening, **lane})
         self._readers = Readers(min(4, max(1, cores // 2)), {**opening, "threads": 1})
         self._books = ThreadPoolExecutor(1, thread_name_prefix="books")
+        self._clerk = ThreadPoolExecutor(1, thread_name_prefix="clerk")
         self._remembered = Remembered()
         self._running: dict[tuple[Any, ...], asyncio.Task[Frame]] = {}
         self._ending = False
@@ -115,6 +119,7 @@ class Vault:
         self._lanes.stop()
         self._readers.stop()
         self._books.shutdown()
+        self._clerk.shutdown()
 
     async def _in_books(self, call: Callable[..., T], *given: Any, **named: Any) -> T:
         """Run what reads or writes a database without holding up the others."""
@@ -147,7 +152,13 @@ class Vault:
             return json_frame(await self._in_books(offices.VERBS[verb], self.office, None, frame.arguments))
         caller = await self._caller(frame.header.get("token"))
         if verb in _VERBS:
-            answered: Frame = await _VERBS[verb](self, caller, frame.arguments)
+            try:
+                answered: Frame = await _VERBS[verb](self, caller, frame.arguments)
+            except DiscreetError as error:
+                if verb == "ask":
+                    said = {"code": error.code, "sql": str(frame.arguments.get("sql"))[:_LONGEST_REFUSED]}
+                    self._clerk.submit(audit.record, self.store, time.time(), caller.account, "refused", **said)
+                raise
             return answered
         if verb in offices.VERBS:
             return json_frame(await self._in_books(offices.VERBS[verb], self.office, caller, frame.arguments))
@@ -200,11 +211,11 @@ class Vault:
 
     async def _answer(self, caller: Caller, asked: Asked) -> Frame:
         """The answer to a question. Those who ask the same at the same time share one."""
-        name = (f"{caller.role} {caller.account}", asked.digest, asked.form)
+        name = (f"{caller.role} {caller.account}", asked.words, asked.form)
         found = self._remembered.get(name)
-        if found is not None:
+        if found is not None and (asked.key is None or await self._in_books(self._is_new, caller, asked.key)):
             return found
-        same = (caller.account, "ask" in caller.scopes, asked.length, *name[1:])
+        same = (caller.account, "ask" in caller.scopes, asked.length, asked.digest, asked.form)
         if same not in self._running:
             self._check_room(caller)
             task = asyncio.get_running_loop().create_task(self._find_or_buy(caller, asked, name))
@@ -216,6 +227,8 @@ class Vault:
         if asked.key is not None and await self._in_books(late.was_late, self.store, caller.account, asked.digest):
             raise late_error()  # one key is charged once, whatever came of it
         given = await self._given(caller, asked)
+        if "ask" in caller.scopes:
+            self._lanes.prepare(given)
         reply = await self._readers.ask("ask", given)
         if not reply.header.get("ok"):
             raise _failure(reply)
@@ -228,6 +241,21 @@ class Vault:
         if "ask" not in caller.scopes:
             raise NotBought("This was not bought before, and this account or token shows only what was.")
         return await self._buy(caller, asked, given, reply.header)
+
+    def _is_new(self, caller: Caller, key: str) -> bool:
+        """Whether this key was not used before. One that was must be of the same question."""
+        try:
+            self.view(caller).check_new_key(key)
+        except InvalidArgument:
+            return False
+        return True
+
+    def view(self, caller: Caller) -> Ledger:
+        """The ledger as a caller sees it."""
+        name = account_of(caller)
+        if name not in self._views:
+            self._views[name] = self.ledger.for_analyst(name) if name else self.ledger
+        return self._views[name]
 
     async def _given(self, caller: Caller, asked: Asked) -> dict[str, Any]:
         """What a worker is told about a question."""
@@ -266,6 +294,7 @@ class Vault:
             lambda: self._in_books(purchase.begin),
             lambda slot: self._in_books(purchase.settle, slot),
         )
+        self._clerk.submit(limits.check_alerts, self.store, self.settings, self.ledger, account_of(caller), time.time())
         if slot.reply is None:
             raise late_error()
         if not slot.reply.header.get("ok"):
@@ -323,7 +352,7 @@ class Vault:
 
     def _standing(self) -> dict[str, float]:
         asked, count = late.charged_count(self.store), late.late_count(self.store)
-        return {"late": count, "charged": asked, "bits": late.bits(self.settings.late_allowed, asked)}
+        return {"late": count, "charged": asked, "bits": late.promised_bits(self.store, self.settings.late_allowed)}
 
     async def _read(self, verb: str, caller: Caller, **given: Any) -> Frame:
         reply = await self._readers.ask(verb, {"analyst": account_of(caller), **given})
@@ -343,7 +372,7 @@ class Purchase:
     def __init__(self, vault: Vault, caller: Caller, asked: Asked, costs: Mapping[str, Any]) -> None:
         self._vault, self._caller, self._asked = vault, caller, asked
         self._owed, self._epsilon = costs["owed"], Fraction(costs["epsilon"])
-        self._ledger = vault.ledger.for_analyst(name) if (name := account_of(caller)) else vault.ledger
+        self._ledger = vault.view(caller)
         self._before = 0
 
     def begin(self) -> None:
@@ -360,7 +389,13 @@ class Purchase:
         vault, now = self._vault, self._vault.office.now()
         if slot.reply is None:
             vault.is_unsettled = True
-            self._charge_all(slot)
+            self._ledger.discard(  # how far it came must not show in what remains
+                slot.charging,
+                after=self._before,
+                owed=[read_guarantee(text) for text in self._owed],
+                asked=f"{self._asked.sql} (not answered in time)",
+                key=self._asked.key,
+            )
             late.record_late(vault.store, self._caller.account, self._asked.digest, now)
             vault.is_unsettled = False
             return
@@ -373,19 +408,7 @@ class Purchase:
 
     def _is_charged(self, slot: Slot) -> bool:
         """Whether anything was charged: not if the same was bought while this question waited."""
-        return bool(self._ledger.charged(slot.charging, after=self._before))
-
-    def _charge_all(self, slot: Slot) -> None:
-        """Discard what a late question drew, and charge the rest of what it would have cost: how far it came must not
-        show in what remains.
-        """
-        discarded = self._ledger.discard(slot.charging, after=self._before)
-        rest = [read_guarantee(text) for text in self._owed[len(discarded) :]]
-        asked = f"{self._asked.sql} (not answered in time)"
-        for number, cost in enumerate(rest, 1):
-            key = self._asked.key if number == len(rest) else None  # it is used up
-            with contextlib.suppress(BudgetExhausted):
-                self._ledger.charge(cost, asked=asked, mechanism="discarded", key=key)
+        return bool(self._ledger.charges_of(slot.charging, after=self._before))
 
 
 def note(store: GatewayStore, caller: Caller, asked: Asked, receipt: str) -> None:
@@ -464,6 +487,7 @@ async def serve_vault(vault: Vault, path: Path, users: Collection[int]) -> None:
 def main() -> None:
     """Run a vault: its policy, the path of its socket, and the user id of the desk are the arguments."""
     policy, path, desk = sys.argv[1:4]
+    harden(ends_with_parent=sys.argv[4:] == ["supervised"])
     os.umask(0o077)
     try:
         asyncio.run(serve_vault(open_vault(policy), Path(path), {int(desk), os.getuid()}))

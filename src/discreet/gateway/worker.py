@@ -8,30 +8,36 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import resource
 import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from discreet.datasets.connect import connect, open_engine, schema_of
 from discreet.datasets.database import Database
 from discreet.datasets.policy import Policy, policy_in
+from discreet.datasets.prepared import Prepared
 from discreet.engines.duckdb.engine import memory_in_bytes
 from discreet.engines.engine import Engine
 from discreet.errors import DiscreetError, EngineFailed
 from discreet.exact.rational import exactly
 from discreet.gateway.formats import TYPES, answer_format
 from discreet.gateway.frames import Frame, packed, receive, refusal
+from discreet.gateway.isolation import harden
 from discreet.gateway.snapshot import named, published
-from discreet.gateway.views import NotBought, Replays, Watched
 from discreet.ledger import Ledger
 from discreet.ledger.record import to_text
 from discreet.ledger.store import IN_MEMORY
+from discreet.ledger.views import NotBought, Replays, Watched
 
-_BESIDE = 3 * 2**30
-"""The address space of a process that is not for rows: the program itself, and what its threads reserve."""
+ROOM = 2**30
+"""The memory of a lane for what Python does with the results of its engine, beyond twice `lane_memory`."""
+_PER_THREAD = 80 * 2**20
+"""What one thread reserves: its stack, and an arena of the allocator."""
 
 
 class Worker:
@@ -57,7 +63,10 @@ class Worker:
             policy=policy.public_text(),
         )
         self._seen: dict[tuple[str, tuple[str, ...], bool], Database] = {}
+        self._prepared: dict[str, Prepared] = {}
         warm_up()
+        if lane and opening.get("memory") and sys.platform == "linux":
+            limit_memory(memory_in_bytes(opening["memory"]), opening["threads"])
 
     def run(self) -> None:
         """Serve until the vault closes the socket."""
@@ -73,7 +82,8 @@ class Worker:
                 reply = Frame({"ok": False, "failed": True})
             except Exception:  # its message could quote a value
                 reply = Frame({"ok": False, "failed": True})
-            self.link.sendall(packed({**reply.header, "id": header["id"]}, reply.body))
+            if reply is not None:
+                self.link.sendall(packed({**reply.header, "id": header["id"]}, reply.body))
 
     def do_ask(
         self,
@@ -88,23 +98,33 @@ class Worker:
         """Answer a question. In a reader, only one that was bought before; otherwise say what it would cost. Without
         `spends`, nothing is said about what remains.
         """
-        database = self._database(analyst, others or (), spends=spends)
-        ledger = database.ledger
+        asked = self._prepared.pop(prepared_name(analyst, sql, options), None)
+        if asked is None:
+            asked = self._database(analyst, others or (), spends=spends).prepare(sql, **options)
+        ledger = asked.planner.ledger
         if isinstance(ledger, Replays):
             ledger.found_elsewhere = False
         try:
-            answer = database.sql(sql, key=key, **options)
+            answer = asked.answer(key=key)
         except NotBought:
-            return self._costs(analyst, sql, options, key)
+            return self._costs(asked if not others else self._database(analyst).prepare(sql, **options), key)
         kind, body = answer_format(answer, form, options.get("confidence", 0.95))
         own = not (isinstance(ledger, Replays) and ledger.found_elsewhere)
         return Frame({"ok": True, "type": kind, "receipt": answer.receipt, "own": own}, body)
 
-    def _costs(self, analyst: str, sql: str, options: dict[str, Any], key: str | None) -> Frame:
+    def do_prepare(self, sql: str, options: dict[str, Any], analyst: str, **_: Any) -> None:
+        """Plan a question that is likely to be asked next. There is no reply."""
+        self._prepared.clear()
+        with contextlib.suppress(Exception):  # it is said when it is asked
+            asked = self._database(analyst).prepare(sql, **options)
+            self._prepared[prepared_name(analyst, sql, options)] = asked
+
+    @staticmethod
+    def _costs(asked: Prepared, key: str | None) -> Frame:
         """What a question costs the one who asks it. Whoever buys anything pays for all of it: a lane finds only what
         they bought themselves.
         """
-        owed = self._database(analyst).owed(sql, key=key, **options)
+        owed = asked.owed(key=key)
         epsilon = sum(exactly(cost.largest_loss or 0) for cost in owed)
         return Frame({"ok": True, "bought": False, "owed": [to_text(cost) for cost in owed], "epsilon": str(epsilon)})
 
@@ -129,7 +149,7 @@ class Worker:
             if isinstance(ledger, Watched):
                 ledger.told = self._tell
             if isinstance(ledger, Replays):
-                ledger.others, ledger.spends = tuple(name for name in others if name != analyst), spends
+                ledger = ledger.read_by(others, spends=spends)
             self._seen[seen] = self.database.seen_by(ledger)
         return self._seen[seen]
 
@@ -143,11 +163,22 @@ def _opened(policy: Policy, opening: Mapping[str, Any]) -> Engine:
     if place.engine.kind == "duckdb":
         own = {name: opening[name] for name in ("memory", "threads") if opening.get(name)}
         place = replace(place, engine=replace(place.engine, **own))
-    engine = open_engine(place)
-    if opening.get("memory"):
-        most = memory_in_bytes(opening["memory"]) + _BESIDE
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    return engine
+    return open_engine(place)
+
+
+def limit_memory(engine: int, threads: int) -> None:
+    """Let this process reserve no more than its engine, its threads and some room need, beyond what it has by now. A
+    question that needs more fails, and the machine stays usable for others. What a process reserves before it reads a
+    row depends on the machine: 2.6 GiB with two cores.
+    """
+    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    most = held + 2 * engine + threads * _PER_THREAD + ROOM
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def prepared_name(analyst: str, sql: str, options: Mapping[str, Any]) -> str:
+    """One name for a question with its options."""
+    return json.dumps([analyst, sql, dict(options)], sort_keys=True)
 
 
 def warm_up() -> None:
@@ -182,7 +213,10 @@ def _json(content: Any) -> Frame:
 
 def main() -> None:
     """Serve the socket that the vault passed as the only argument, after its first frame says what to open."""
+    harden()
     link = socket.socket(fileno=int(sys.argv[1]))
+    if sys.argv[2] == "lane":
+        os.nice(19)  # free requests should not feel what a lane does
     opening = receive(link)
     if opening is None:
         return

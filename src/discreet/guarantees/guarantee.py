@@ -104,8 +104,8 @@ class Guarantee:
         if unit is None:
             return self
         if self.protects is None:
-            named = replace(self, protects=replace(unit, neighbors=self.neighbors or unit.neighbors), neighbors=None)
-            return named.stated_for(unit)
+            own = unit if self.neighbors in (None, unit.neighbors) else replace(unit, neighbors=self.neighbors)
+            return replace(self, protects=own, neighbors=None).stated_for(unit)
         if not unit.same_kind(self.protects):
             raise IncompatibleGuarantee(
                 f"The guarantee protects {self.protects!r}, but {unit!r} is requested. "

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.ledger import book
-from discreet.ledger.book import Head
+from discreet.ledger.book import Stored
 from discreet.ledger.entry import Entry
-from discreet.ledger.store import Execute
+from discreet.ledger.store import Rows
 from discreet.ledger.values import decode, encode
 
 KEPT_UNASKED = 2**16
@@ -33,34 +33,22 @@ class Kept:
         if self.data is not None and len(self.data) > KEPT_UNASKED and not entry.repeatable:
             self.data = None
 
-    def put(self, execute: Execute, at: Head) -> Head | None:
-        """Store it, with the head locked, and count it. None if another answer was stored before."""
-        check_entry(execute, self.entry)
-        if execute("SELECT number FROM answers WHERE number = ?", self.entry.number):
-            return None
+    def stored(self) -> Stored:
+        """What is stored for the entry."""
         digest = binding_digest(self.entry.chain, self.data, not_private=self.not_private)
-        values = (self.entry.number, self.data, digest, int(self.not_private))
-        execute("INSERT INTO answers (number, data, digest, not_private) VALUES (?, ?, ?, ?)", *values)
-        execute("UPDATE head SET answers = ? WHERE one = 1 AND answers = ?", at.answers + 1, at.answers)
-        return at._replace(answers=at.answers + 1)
+        return Stored(self.data, digest, int(self.not_private))
 
 
-def discard(execute: Execute, at: Head, number: int, chain: str) -> Head:
-    """Put a mark in place of the answer of an entry, with the head locked. An answer that is there is removed."""
-    digest = _discarded_digest(chain)
-    if execute("SELECT number FROM answers WHERE number = ?", number):
-        execute("UPDATE answers SET data = NULL, digest = ?, not_private = 0 WHERE number = ?", digest, number)
-        return at
-    execute("INSERT INTO answers (number, data, digest, not_private) VALUES (?, NULL, ?, 0)", number, digest)
-    execute("UPDATE head SET answers = ? WHERE one = 1 AND answers = ?", at.answers + 1, at.answers)
-    return at._replace(answers=at.answers + 1)
+def discarded(chain: str) -> Stored:
+    """What is stored in place of an answer that came too late."""
+    return Stored(None, _discarded_digest(chain), 0)
 
 
-def state_of(chain: str, digests: list[tuple[Any, ...]]) -> Literal["reserved", "answered", "discarded"]:
-    """The state of a charge with this chain value, from the digest of its answer, if it has one."""
-    if not digests:
+def state_of(chain: str, digest: object) -> Literal["reserved", "answered", "discarded"]:
+    """The state of a charge with this chain value, from the digest of its answer. None if it has none."""
+    if digest is None:
         return "reserved"
-    return "discarded" if digests[0][0] == _discarded_digest(chain) else "answered"
+    return "discarded" if digest == _discarded_digest(chain) else "answered"
 
 
 def discarded_error() -> DiscreetError:
@@ -72,17 +60,15 @@ def discarded_error() -> DiscreetError:
     )
 
 
-def read_stored(execute: Execute, entry: Entry) -> tuple[Any, bool]:
+def read_stored(stored: Stored | None, entry: Entry) -> tuple[Any, bool]:
     """What was stored for an answered entry, and whether it was made in test mode."""
-    check_entry(execute, entry)
-    found = execute("SELECT data, digest, not_private FROM answers WHERE number = ?", entry.number)
-    if not found:
+    if stored is None:
         raise InvalidArgument(
             f"Entry {entry.receipt} has no answer. Choose an entry with answered=True from entries().",
             code="ledger-no-answer",
         )
-    data, digest, not_private = found[0]
-    if digest == _discarded_digest(entry.chain):
+    data, digest, not_private = stored
+    if state_of(entry.chain, digest) == "discarded":
         raise discarded_error()
     if not is_bound(entry.chain, data, digest, not_private):
         raise book.damage_error(
@@ -97,11 +83,17 @@ def read_stored(execute: Execute, entry: Entry) -> tuple[Any, bool]:
     return decode(bytes(data)), bool(not_private)
 
 
-def check_entry(execute: Execute, entry: Entry) -> None:
-    """Refuse an entry that is not the one in the record: its charge is gone, or it belongs to someone else."""
-    row = book.row(execute, entry.number)
+def find_stored(rows: Rows, entry: Entry) -> Stored | None:
+    """The answer of an entry, from what `book.numbered` found. Refuses an entry that is not the one in the record: its
+    charge is gone, or it belongs to someone else.
+    """
+    found = book.with_answer(rows)
+    if found is None:
+        raise book.damage_error(f"entry {entry.number} is missing")
+    row, stored = found
     if (row.chain, row.analyst or None) != (entry.chain, entry.analyst):
         raise book.damage_error(f"entry {entry.number} is not the one that was charged", code="ledger-entry-changed")
+    return stored
 
 
 def binding_digest(chain: str, data: bytes | None, *, not_private: bool) -> str:

@@ -7,16 +7,21 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import product
 from typing import Any, NamedTuple
 
 from discreet._version import __version__
-from discreet.errors import LedgerDamaged, LedgerUnavailable
+from discreet.errors import LedgerDamaged
 from discreet.guarantees.rules.best_of import Rule, Vector
 from discreet.ledger.record import canonical, read_rule, to_text
-from discreet.ledger.store import Execute
+from discreet.ledger.store import Execute, Statement
 
 WHOLE = ""
 """The account of the whole data set, next to those of single analysts."""
+
+
+def _chain(before: str, values: tuple[Any, ...]) -> str:
+    return hashlib.sha256(f"{before}\n{canonical(values)}".encode()).hexdigest()
 
 
 class EntryRow(NamedTuple):
@@ -39,7 +44,7 @@ class EntryRow(NamedTuple):
 
     def chained_to(self, before: str) -> str:
         """The chain value that this row must have: a hash of everything in it and of the previous chain value."""
-        return hashlib.sha256(f"{before}\n{canonical(list(self[:-1]))}".encode()).hexdigest()
+        return _chain(before, self[:-1])
 
     def spent(self, analyst: str) -> Vector:
         """The running total of an account after this entry."""
@@ -57,6 +62,8 @@ class EntryRow(NamedTuple):
 _KINDS = {"number": (int,), "microseconds": (int,)} | dict.fromkeys(
     ("retry_key", "identity", "request"), (str, type(None))
 )
+_TYPES = frozenset(product(*(_KINDS.get(name, (str,)) for name in EntryRow._fields)))
+"""The types that the values of a row can have."""
 
 _LATER = ("charge", "limit", "renewal", "account", "adoption")
 _YEAR_9999 = 253_370_764_800 * 10**6
@@ -64,7 +71,7 @@ _YEAR_9999 = 253_370_764_800 * 10**6
 
 def _row(values: Sequence[Any]) -> EntryRow:
     """A row, checked to have values of the types that were written, because SQLite accepts any type in any column."""
-    if any(type(value) not in _KINDS.get(name, (str,)) for name, value in zip(EntryRow._fields, values, strict=True)):
+    if tuple(map(type, values)) not in _TYPES:
         raise damage_error("an entry has a value of the wrong type")
     found = EntryRow(*values)
     if not 0 <= found.microseconds < _YEAR_9999:
@@ -77,6 +84,11 @@ def _row(values: Sequence[Any]) -> EntryRow:
 
 def vectors(text: str) -> dict[str, Vector]:
     """The cost of an entry for each account, or the totals after it."""
+    return dict(_vectors(text))
+
+
+@lru_cache(maxsize=1024)
+def _vectors(text: str) -> dict[str, Vector]:
     found = {name: tuple(units) if isinstance(units, list) else (None,) for name, units in part_of(text).items()}
     if any(type(unit) is not int for units in found.values() for unit in units):
         raise damage_error("the costs or totals of an entry are not numbers")
@@ -115,11 +127,18 @@ class Head(NamedTuple):
 
 _COLUMNS = ", ".join(f"entries.{name}" for name in EntryRow._fields)
 _MARKS = ", ".join("?" for _ in EntryRow._fields)
+HEAD = "SELECT number, chain, answers FROM head"
+_MOVED = "FROM head WHERE one = 1 AND number = ? AND chain = ? AND answers = ?"
+_WITH_BEFORE = "LEFT JOIN entries AS before ON before.number = entries.number - 1"
 
 
-def head(execute: Execute, lock: str = "") -> Head:
-    """The last entry. With `lock`, nobody else can move it before this transaction ends."""
-    found = execute(f"SELECT number, chain, answers FROM head{lock}")
+def head(execute: Execute) -> Head:
+    """The last entry."""
+    return head_in(execute(HEAD))
+
+
+def head_in(found: list[tuple[Any, ...]]) -> Head:
+    """The last entry, from what `HEAD` found."""
     if len(found) != 1 or [type(value) for value in found[0]] != [int, str, int] or not 0 <= found[0][0] < 2**62:
         raise damage_error("its head is missing or invalid")
     return Head(*found[0])
@@ -136,19 +155,69 @@ def row(execute: Execute, number: int) -> EntryRow:
 def _one(execute: Execute, which: str, *parameters: Any) -> EntryRow | None:
     """The entry with the number `which`, with its chain value checked against the previous entry."""
     found = execute(
-        f"SELECT {_COLUMNS}, before.chain FROM entries "
-        f"LEFT JOIN entries AS before ON before.number = entries.number - 1 WHERE entries.number = {which}",
-        *parameters,
+        f"SELECT {_COLUMNS}, before.chain FROM entries {_WITH_BEFORE} WHERE entries.number = {which}", *parameters
     )
-    if not found:
-        return None
-    *values, before = found[0]
+    return _chained(found[0][:-1], found[0][-1] or "") if found else None
+
+
+def _chained(values: Sequence[Any], before: str) -> EntryRow:
+    """A row, with its chain value checked against that of the previous entry."""
     entry = _row(values)
-    if entry.chained_to(before or "") != entry.chain:
+    if entry.chained_to(before) != entry.chain:
         raise damage_error(
             f"entry {entry.number}, or the one before it, was changed after it was written", code="ledger-entry-changed"
         )
     return entry
+
+
+class Stored(NamedTuple):
+    """An answer as it is stored."""
+
+    data: Any
+    digest: Any
+    not_private: Any
+
+
+_WITH_ANSWER = (
+    f"SELECT {_COLUMNS}, before.chain, answers.number, answers.data, answers.digest, answers.not_private "
+    f"FROM entries {_WITH_BEFORE} LEFT JOIN answers ON answers.number = entries.number WHERE entries.number = "
+)
+
+
+def with_answer(found: list[tuple[Any, ...]]) -> tuple[EntryRow, Stored | None] | None:
+    """An entry and its answer, if it has one, from what `numbered` or `charged` found. None if there is no entry."""
+    if not found:
+        return None
+    *values, before, answered, data, digest, not_private = found[0]
+    return _chained(values, before or ""), None if answered is None else Stored(data, digest, not_private)
+
+
+def numbered(number: int) -> Statement:
+    """The statement that finds an entry and its answer, for `with_answer`."""
+    return f"{_WITH_ANSWER}?", number
+
+
+def charged(analyst: str, column: str, value: str) -> Statement:
+    """The statement that finds the charge of this analyst with this `retry_key` or `identity`, for `with_answer`."""
+    return f"{_WITH_ANSWER}(SELECT number FROM entries WHERE analyst = ? AND {column} = ?)", analyst, value
+
+
+def since(number: int, most: int) -> Statement:
+    """The statement that finds the entries from a number on, for `followed`."""
+    return f"SELECT {_COLUMNS} FROM entries WHERE number >= ? ORDER BY number LIMIT {most}", number
+
+
+def followed(last: EntryRow, at: Head, found: list[tuple[Any, ...]]) -> list[EntryRow] | None:
+    """The entries after `last`, up to the head, each chained to the one before. None if `found` does not hold all."""
+    found = [values for values in found if values[0] <= at.number]
+    if not found or len(found) != at.number - last.number + 1 or found[0] != last:
+        return None
+    rows = [last]
+    for values in found[1:]:
+        rows.append(_chained(values, rows[-1].chain))
+    if rows[-1][::13] != at[:2]:
+        raise damage_error("its head does not match its last entry")
+    return rows[1:]
 
 
 def rows(execute: Execute, first: int, last: int) -> list[EntryRow]:
@@ -190,33 +259,39 @@ def analysts(execute: Execute) -> tuple[str, ...]:
     return tuple(sorted(name for (name,) in found))
 
 
-def find_charge(execute: Execute, analyst: str, column: str, value: str) -> EntryRow | None:
-    """The charge of this analyst with this `retry_key` or `identity`."""
-    return _one(execute, f"(SELECT number FROM entries WHERE analyst = ? AND {column} = ?)", analyst, value)
-
-
-def append(execute: Execute, after: Head | None, facts: Mapping[str, Any]) -> EntryRow:
-    """Append an entry after `after`, and move the head to it: a conditional update, which fails if another was
-    faster.
-    """
+def entry_after(after: Head | None, facts: Mapping[str, Any]) -> EntryRow:
+    """The entry that follows `after`, or the first one, with its chain value."""
     number, before = (0, "") if after is None else (after.number + 1, after.chain)
     costs, totals = canonical(facts["costs"]), canonical(facts["totals"])
-    plain = {"retry_key": None, "identity": None, "request": None, "mechanism": ""} | dict(facts)
-    plain |= {"number": number, "costs": costs, "totals": totals, "code_version": __version__}
-    plain["microseconds"] = time.time_ns() // 1000
-    entry = EntryRow(**plain, chain="")
-    entry = entry._replace(chain=entry.chained_to(before))
-    execute(f"INSERT INTO entries ({', '.join(EntryRow._fields)}) VALUES ({_MARKS})", *entry)
-    if after is None:
-        execute("INSERT INTO head (one, number, chain, answers) VALUES (1, ?, ?, 0)", number, entry.chain)
-        return entry
-    moved = (number, entry.chain, after.number, after.chain)
-    execute("UPDATE head SET number = ?, chain = ? WHERE one = 1 AND number = ? AND chain = ?", *moved)
-    if head(execute)[:2] != (number, entry.chain):
-        raise LedgerUnavailable(
-            "Another process wrote to the ledger first. Nothing was spent. Ask again.", code="ledger-busy"
-        )
-    return entry
+    values = (
+        number,
+        *(facts["kind"], facts["analyst"], facts["asked"], facts.get("mechanism", ""), facts["content"]),
+        *(costs, totals, facts.get("retry_key"), facts.get("identity"), facts.get("request")),
+        *(__version__, time.time_ns() // 1000),
+    )
+    return EntryRow(*values, chain=_chain(before, values))
+
+
+def begin(execute: Execute, first: EntryRow) -> None:
+    """Write the first entry, and the head."""
+    execute(f"INSERT INTO entries ({', '.join(EntryRow._fields)}) VALUES ({_MARKS})", *first)
+    execute("INSERT INTO head (one, number, chain, answers) VALUES (1, ?, ?, 0)", first.number, first.chain)
+
+
+def moving(before: Head, after: Head, rows: Sequence[EntryRow], answers: Mapping[int, Stored]) -> list[Statement]:
+    """The statements that move the head and write what is new. Each changes one row, and none does if the head is not
+    where it was read.
+    """
+    move = (
+        "UPDATE head SET number = ?, chain = ?, answers = ? WHERE one = 1 AND number = ? AND chain = ? AND answers = ?"
+    )
+    entry = f"INSERT INTO entries ({', '.join(EntryRow._fields)}) SELECT {_MARKS} {_MOVED}"
+    answer = f"INSERT INTO answers (number, data, digest, not_private) SELECT ?, ?, ?, ? {_MOVED}"
+    return [
+        (move, *after, *before),
+        *((entry, *row, *after) for row in rows),
+        *((answer, number, *stored, *after) for number, stored in answers.items()),
+    ]
 
 
 def damage_error(what: str, *, code: str | None = None) -> LedgerDamaged:

@@ -11,16 +11,18 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from itertools import chain, repeat
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from discreet.errors import LedgerDamaged, LedgerUnavailable
 
 _SLOT = 512
 PATIENCE = 60.0
 """How many seconds to wait for a file, a lock or a database that another process holds, before an error is raised."""
+_PAUSES = (0.0005, 0.001, 0.002, 0.004)
+"""Seconds between attempts to get the lock. The last one is repeated."""
 
 
 class Seen(NamedTuple):
@@ -44,11 +46,16 @@ class Checkpoint:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._known: dict[bytes, Seen | None] = {}
 
     def read(self) -> Seen | None:
         """What was seen last. None if there is no such file, or nothing readable in it."""
         try:
-            return _newest(self.path.read_bytes())
+            file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return self._newest(os.pread(file, 2 * _SLOT, 0))
+            finally:
+                os.close(file)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -58,49 +65,24 @@ class Checkpoint:
         """Record a state, unless a newer one of the same ledger is already recorded. States of another ledger are
         dropped.
         """
-        try:
-            with self._locked() as file:
-                content = os.pread(file, 2 * _SLOT, 0)
-                newest = _newest(content)
-                if newest is None or newest.ledger != seen.ledger:
-                    os.pwrite(file, _slot(seen).ljust(2 * _SLOT), 0)
-                elif newest.number == seen.number and newest.chain != seen.chain:
-                    raise LedgerDamaged(
-                        "The ledger has another history than its checkpoint. Nothing is released. "
-                        "Restore the newest copy.",
-                        code="ledger-old-copy",
-                    )
-                elif seen.newer(newest):
-                    os.pwrite(file, _slot(seen), _SLOT if _slots(content[:_SLOT]) == [newest] else 0)
-                if durable:
-                    os.fsync(file)
-        except OSError as error:
-            raise self._unavailable(error) from None
+        with self.locked("What was charged stays charged. Check that process, and ask again with the same key=.") as at:
+            at.advance(seen, durable=durable)
 
-    @contextmanager
-    def _locked(self) -> Iterator[int]:
-        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            self._wait_for(file)
-            yield file
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)  # a child process that was forked meanwhile holds the same lock
-            os.close(file)
+    def locked(self, advice: str) -> LockedCheckpoint:
+        """The file, with its lock inside of `with`. The wait for the lock has a limit, because the process that holds
+        it may have been stopped: the error then gives the advice.
+        """
+        return LockedCheckpoint(self, advice)
 
-    def _wait_for(self, file: int) -> None:
-        """The lock of the file. The wait has a limit, because the process that holds the lock may have been stopped."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            with suppress(BlockingIOError):
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            if time.monotonic() > deadline:
-                raise LedgerUnavailable(
-                    f"Another process has held the checkpoint {self.path} for more than {PATIENCE:.0f} s. "
-                    "What was charged stays charged. Check that process, and ask again with the same key=.",
-                    code="ledger-busy",
-                )
-            time.sleep(0.001)
+    def _newest(self, content: bytes) -> Seen | None:
+        """The newest state in the file. A slot with bytes that were seen before is not read again."""
+        known, slots = self._known, (content[:_SLOT], content[_SLOT : 2 * _SLOT])
+        self._known = {slot: known[slot] if slot in known else _read_slot(slot) for slot in slots}
+        newest = None
+        for seen in self._known.values():
+            if seen is not None and (newest is None or seen.newer(newest)):
+                newest = seen
+        return newest
 
     def _unavailable(self, error: OSError) -> LedgerUnavailable:
         return LedgerUnavailable(
@@ -110,30 +92,89 @@ class Checkpoint:
         )
 
 
+class LockedCheckpoint:
+    """A checkpoint that nobody else can change now."""
+
+    def __init__(self, checkpoint: Checkpoint, advice: str) -> None:
+        self._checkpoint, self._advice = checkpoint, advice
+        self._read: tuple[bytes, Seen | None] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._file = os.open(self._checkpoint.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise self._checkpoint._unavailable(error) from None
+        try:
+            self._wait()
+        except BaseException:
+            os.close(self._file)
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_UN)  # a child process that was forked meanwhile holds the same lock
+        os.close(self._file)
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
+            with suppress(BlockingIOError):
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            if time.monotonic() > deadline:
+                raise LedgerUnavailable(
+                    f"Another process has held the checkpoint {self._checkpoint.path} for more than {PATIENCE:.0f} s. "
+                    f"{self._advice}",
+                    code="ledger-busy",
+                )
+            time.sleep(pause)
+
+    def read(self) -> Seen | None:
+        """What was seen last. None if nothing readable is in the file."""
+        try:
+            content = os.pread(self._file, 2 * _SLOT, 0)
+        except OSError as error:
+            raise self._checkpoint._unavailable(error) from None
+        self._read = content, self._checkpoint._newest(content)
+        return self._read[1]
+
+    def advance(self, seen: Seen, *, durable: bool = False) -> None:
+        """Record a state, unless a newer one of the same ledger is already recorded."""
+        if self._read is None:
+            self.read()
+            assert self._read is not None
+        content, newest = self._read
+        try:
+            if newest is None or newest.ledger != seen.ledger:
+                os.pwrite(self._file, _slot(seen).ljust(2 * _SLOT), 0)
+            elif newest.number == seen.number and newest.chain != seen.chain:
+                raise LedgerDamaged(
+                    "The ledger has another history than its checkpoint. Nothing is released. Restore the newest copy.",
+                    code="ledger-old-copy",
+                )
+            elif seen.newer(newest):
+                slot = _slot(seen)
+                os.pwrite(self._file, slot, _SLOT if self._checkpoint._known[content[:_SLOT]] == newest else 0)
+                self._checkpoint._known[slot] = seen
+            if durable:
+                os.fsync(self._file)
+        except OSError as error:
+            raise self._checkpoint._unavailable(error) from None
+
+
 def _slot(seen: Seen) -> bytes:
     text = json.dumps(seen)
     line = f"{text} {hashlib.sha256(text.encode()).hexdigest()[:16]}\n".encode()
     return line.ljust(_SLOT)
 
 
-def _newest(content: bytes) -> Seen | None:
-    return max(_slots(content), key=lambda seen: (seen.number, seen.answers), default=None)
-
-
-def _slots(content: bytes) -> list[Seen]:
-    """The slots that are complete."""
-    found = []
-    for at in (0, _SLOT):
-        text, _, check = content[at : at + _SLOT].decode(errors="replace").rstrip().rpartition(" ")
-        if text and hashlib.sha256(text.encode()).hexdigest()[:16] == check:
-            found += _read_slot(text)
-    return found
-
-
-def _read_slot(text: str) -> list[Seen]:
-    """The state in a slot, if it is one. Nothing else could be written without computing the hash."""
+def _read_slot(content: bytes) -> Seen | None:
+    """The state in a slot that is complete. Nothing else could be written without computing the hash."""
+    text, _, check = content.decode(errors="replace").rstrip().rpartition(" ")
+    if not text or hashlib.sha256(text.encode()).hexdigest()[:16] != check:
+        return None
     with suppress(ValueError, TypeError, RecursionError):
         seen = Seen(*json.loads(text))
         if [type(value) for value in seen] == [str, int, str, int, int]:
-            return [seen]
-    return []
+            return seen
+    return None

@@ -65,8 +65,16 @@ class Entry:
         }
 
 
-def entry_of(row: EntryRow, state: State) -> Entry:
-    """The entry in a stored row. `state` is that of a charge."""
+def entry_of(
+    row: EntryRow,
+    state: State,
+    *,
+    costs: dict[str, Vector] | None = None,
+    totals: dict[str, Vector] | None = None,
+) -> Entry:
+    """The entry in a row. `state` is that of a charge. Costs and totals are read from the row, unless it was just made
+    from them.
+    """
     charge = row.kind == "charge"
     asked, mark = split_mark(row.asked)
     return Entry(
@@ -77,8 +85,8 @@ def entry_of(row: EntryRow, state: State) -> Entry:
         mark=mark,
         mechanism=row.mechanism,
         guarantee=read_guarantee(row.content) if charge else row.rule.limit,
-        cost=vectors(row.costs).get(WHOLE, ()),
-        totals=vectors(row.totals),
+        cost=(vectors(row.costs) if costs is None else costs).get(WHOLE, ()),
+        totals=vectors(row.totals) if totals is None else totals,
         key=row.retry_key,
         code_version=row.code_version,
         time=row.microseconds / 1e6,

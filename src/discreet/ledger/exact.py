@@ -21,6 +21,7 @@ import numpy as np
 
 _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 _WIDE = 2**63
+_PLAIN = json.JSONEncoder(separators=(",", ":"))
 _OWN_TEXTS = (
     *(Mapping, bytes, bytearray, np.generic, np.ndarray, type),
     *(datetime.date, datetime.time, datetime.timedelta),
@@ -42,7 +43,7 @@ def exact_text(value: Any, instead: Callable[[Any], Any] = lambda value: value) 
 def exact_texts(values: Iterable[Any], instead: Callable[[Any], Any] = lambda value: value) -> Iterator[str]:
     """The texts of several values. A dataclass that appears often is written once: it must not change meanwhile."""
     writer = _Writer(instead)
-    return (json.dumps(writer.exact(value), separators=(",", ":")) for value in values)
+    return (_PLAIN.encode(writer.exact(value)) for value in values)
 
 
 def digest(text: str) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -17,14 +16,19 @@ from discreet.guarantees.rules.best_of import CLOSED, Rule, Vector
 from discreet.guarantees.unit import Unit
 from discreet.ledger import accounts, answers, book, marks, opening, verification
 from discreet.ledger.accounts import Account, Standing
-from discreet.ledger.book import WHOLE, EntryRow, Head
+from discreet.ledger.book import WHOLE, EntryRow, Stored
 from discreet.ledger.entry import Entry, entry_of
 from discreet.ledger.request import Identity, Request, identity_again, public_text, request_of
-from discreet.ledger.store import IN_MEMORY, Execute, Store, open_store
+from discreet.ledger.store import IN_MEMORY, Execute, Rows, Statement, Store, open_store
+from discreet.ledger.writer import Draft, Writer
 
 _SHOWN = 20
 """A notebook shows this many of the last entries."""
 _in_memory: weakref.WeakValueDictionary[str, Store] = weakref.WeakValueDictionary()
+
+
+Named = tuple[str | None, str | None]
+"""A request by its key and its identity."""
 
 
 class Ledger:
@@ -39,10 +43,13 @@ class Ledger:
     Pure(epsilon=1.0)
     """
 
-    def __init__(self, store: Store, terms: opening.LedgerTerms, analyst: str = WHOLE) -> None:
+    def __init__(
+        self, store: Store, terms: opening.LedgerTerms, analyst: str = WHOLE, writer: Writer | None = None
+    ) -> None:
         self._store, self._terms, self._analyst = store, terms, analyst
-        self._checkpoint = store.checkpoint_of(terms.ledger)
+        self._writer = writer or Writer(store, terms.ledger)
         self._marks = marks.Marks()
+        self._replay: tuple[str, Stored | None] = ("", None)
 
     @classmethod
     def open(
@@ -91,7 +98,7 @@ class Ledger:
             raise InvalidArgument(
                 "An analyst needs a name: a short text, such as a user name.", code="ledger-analyst-name"
             )
-        account = type(self)(self._store, self._terms, name)
+        account = type(self)(self._store, self._terms, name, self._writer)
         with self._store.transaction(write=False) as execute:
             present = book.terms(execute, name)
         if present is None:
@@ -108,12 +115,10 @@ class Ledger:
                     "both in ε, or both in ρ.",
                     code="ledger-limit-kind",
                 )
-            with self._writing() as (execute, at):
-                present = book.terms(execute, name)
-                made = None if present else account._append(execute, at, "account", f"an account for {name}", own)
-            if made is not None:
-                account._note(made)
+            if self._writer.write(partial(account._open_account, own)):
                 return account
+            with self._store.transaction(write=False) as execute:
+                present = book.terms(execute, name)
         assert present is not None
         opening.check_same(present.rule, self.protects, limit, rule, f"The account of {name}")
         return account
@@ -128,8 +133,7 @@ class Ledger:
     @property
     def rule(self) -> Rule:
         """How costs add up, and when the limit is reached."""
-        with self._store.transaction(write=False) as execute:
-            return accounts.terms_of(execute, self._analyst)[self._analyst].rule
+        return self._writer.standing(self._analyst)[self._analyst].rule
 
     @property
     def limit(self) -> Guarantee:
@@ -175,31 +179,27 @@ class Ledger:
                 code="ledger-owner-only",
             )
 
-    @contextmanager
-    def _writing(self) -> Iterator[tuple[Execute, Head]]:
-        """A transaction with the head locked, after checking that the ledger is the newest one."""
-        seen = self._checkpoint.read() if self._checkpoint else None
-        with self._store.transaction(write=True) as execute:
-            at = book.head(execute, self._store.lock_head)
-            opening.check_seen(execute, at, seen, self._terms.ledger)
-            yield execute, at
+    def _open_account(self, rule: Rule, draft: Draft) -> bool:
+        """Open the account of this analyst, unless another process or thread was faster."""
+        if self._analyst in draft.accounts or book.terms(draft.execute, self._analyst) is not None:
+            return False
+        self._append(draft, "account", f"an account for {self._analyst}", rule, rule.nothing)
+        return True
 
     def _decree(self, kind: str, why: str, change: Callable[[Rule, Vector], tuple[Rule, Vector]]) -> Entry:
         """Record an entry by the owner, which sets the rule and the total of this account."""
         reason = _reason(why)
-        with self._writing() as (execute, at):
-            account = self._standing(execute, at)[self._analyst]
-            rule, total = change(account.rule, account.spent)
-            made = self._append(execute, at, kind, reason, rule, total)
-        return self._note(made)
 
-    def _append(
-        self, execute: Execute, at: Head, kind: str, why: str, rule: Rule, total: Vector | None = None
-    ) -> tuple[EntryRow, Head]:
-        totals = {WHOLE: book.total_spent(execute, WHOLE, at), self._analyst: rule.nothing if total is None else total}
+        def decide(draft: Draft) -> Entry:
+            account = draft.standing(self._analyst)[self._analyst]
+            return self._append(draft, kind, reason, *change(account.rule, account.spent))
+
+        return self._writer.write(decide)
+
+    def _append(self, draft: Draft, kind: str, why: str, rule: Rule, total: Vector) -> Entry:
+        totals = {WHOLE: draft.standing(WHOLE)[WHOLE].spent, self._analyst: total}
         facts = {"kind": kind, "analyst": self._analyst, "asked": why, "content": book.with_rule(rule)}
-        row = book.append(execute, at, facts | {"costs": {}, "totals": totals})
-        return row, Head(row.number, row.chain, at.answers)
+        return entry_of(draft.append(facts | {"costs": {}, "totals": totals}), "reserved")
 
     # --- charging -----------------------------------------------------------------------------------------
 
@@ -225,26 +225,31 @@ class Ledger:
             raise InvalidArgument("The charge must be a guarantee, such as dp.Pure(epsilon=0.1).", code="wrong-type")
         stated = guarantee.stated_for(self.protects)
         request = request_of(stated, asked, mechanism, key, identity, about)
-        if request.can_be_known:
-            with self._store.transaction(write=False) as execute:
-                found, _ = self._made_before(execute, request)
+        while True:
+            found, request = self._known(request)
             if found is not None and found.state == "answered":
                 return found
-        with self._writing() as (execute, at):
-            found, request = self._made_before(execute, request)
-            standing = self._standing(execute, at)
-            costs = {name: account.cost(request.content) for name, account in standing.items()}
-            totals, refused = accounts.totals_with(standing, costs)
-            if found is None and not refused:
-                facts = {"kind": "charge", "analyst": self._analyst, "costs": costs, "totals": totals}
-                facts["asked"] = marks.add_mark(request.asked, mark)
-                row = book.append(execute, at, request.columns() | facts)
-        if found is not None:  # its checkpoint may still be missing
-            self._note_head(at)
-            return found
+            columns = request.columns() | {"asked": marks.add_mark(request.asked, mark)}
+            made = self._writer.write(partial(self._reserve, request, columns), *self._lookups(request))
+            if not isinstance(made, Entry):
+                raise self._refusal(stated, *made)
+            if made.state != "discarded":  # otherwise it was discarded just now
+                return made
+
+    def _reserve(
+        self, request: Request, columns: dict[str, Any], draft: Draft, *found: Rows
+    ) -> Entry | tuple[Standing, str]:
+        """The entry of a request, or the accounts and the one of them that refuses it."""
+        before = self._made_before(request, found, draft)
+        if before is not None:
+            return before
+        standing = draft.standing(self._analyst)
+        costs = {name: account.cost(request.content) for name, account in standing.items()}
+        totals, refused = accounts.totals_with(standing, costs)
         if refused:
-            raise self._refusal(stated, standing, refused[0])
-        return self._note((row, Head(row.number, row.chain, at.answers)))
+            return standing, refused[0]
+        facts = {"kind": "charge", "analyst": self._analyst, "costs": costs, "totals": totals}
+        return entry_of(draft.append(columns | facts), "reserved", costs=costs, totals=totals)
 
     def _refusal(self, stated: Guarantee, standing: Standing, refused: str) -> BudgetExhausted:
         """Why a charge is refused, and the largest release of its kind that every account would still accept."""
@@ -254,63 +259,58 @@ class Ledger:
             text += f" This is the limit of {'all analysts together' if refused == WHOLE else refused}."
         return BudgetExhausted(text, remaining=remaining)
 
-    def _made_before(self, execute: Execute, request: Request) -> tuple[Entry | None, Request]:
+    def _lookups(self, request: Request) -> list[Statement]:
+        """The statements that look for a request that was made before."""
+        return [book.charged(self._analyst, column, value) for column, value in request.known_by()]
+
+    def _known(self, request: Request) -> tuple[Entry | None, Request]:
         """The reservation of a request that was made before, and the request as it would be recorded: one whose answer
         was discarded is made anew.
         """
-        old = request.old if request.identity is not None else None
-        found = self._found(execute, request, "retry_key", request.retry_key)
-        if found is not None and found.state == "discarded":
-            raise answers.discarded_error()
-        while found is None and request.identity is not None:
-            found = self._found(execute, request, "identity", request.identity)
+        while True:
+            reads = self._lookups(request)
+            found = self._made_before(request, self._store.look(*reads)) if reads else None
             if found is None or found.state != "discarded":
-                break
-            found, request = None, request.again()
-        return found or self._found(execute, request, "identity", old), request
+                return found, request
+            request = request.again()
 
-    def _found(self, execute: Execute, request: Request, column: str, value: str | None) -> Entry | None:
-        """The entry of this very request with this key or identity."""
-        row = book.find_charge(execute, self._analyst, column, value) if value else None
-        if row is None:
-            return None
-        if not request.is_of(row.request):
-            raise _key_reused()
-        return self._entry(execute, row)
-
-    def _entry(self, execute: Execute, row: EntryRow) -> Entry:
-        digests = execute("SELECT digest FROM answers WHERE number = ?", row.number)
-        return entry_of(row, answers.state_of(row.chain, digests))
-
-    def _note(self, made: tuple[EntryRow, Head]) -> Entry:
-        """The new entry, after it is durable and recorded in the checkpoint."""
-        row, at = made
-        self._note_head(at)
-        return entry_of(row, "reserved")
-
-    def _note_head(self, at: Head) -> None:
-        if self._checkpoint is not None:
-            self._checkpoint.advance(opening.state_of(self._store, self._terms.ledger, at))
+    def _made_before(self, request: Request, found: Sequence[Rows], draft: Draft | None = None) -> Entry | None:
+        """The reservation of a request that was made before: in what its look-ups found, or in a draft."""
+        for (column, value), rows in zip(request.known_by(), found, strict=True):
+            drafted = draft and draft.find(self._analyst, column, value)
+            row, stored = (drafted, None) if drafted else book.with_answer(rows) or (None, None)
+            if row is None:
+                continue
+            if not request.is_of(row.request):
+                raise _key_reused()
+            state = answers.state_of(row.chain, stored and stored.digest)
+            if state == "discarded" and column == "retry_key":
+                raise answers.discarded_error()
+            if stored is not None:
+                self._replay = row.chain, stored
+            return entry_of(row, state)
+        return None
 
     def knows(
         self, guarantee: Guarantee, *, asked: str, mechanism: Any, key: str | None, identity: Identity | None
     ) -> bool:
         """Whether `charge` with the same arguments would find an existing reservation, at no cost."""
         request = request_of(guarantee.stated_for(self.protects), asked, mechanism, key, identity)
-        with self._store.transaction(write=False) as execute:
-            return request.can_be_known and self._made_before(execute, request)[0] is not None
+        return self._known(request)[0] is not None
 
     def check_new_key(self, key: str) -> None:
         """Refuse a key of a charge that was made before."""
-        with self._store.transaction(write=False) as execute:
-            if book.find_charge(execute, self._analyst, "retry_key", key):
-                raise _key_reused()
+        if self._store.look(book.charged(self._analyst, "retry_key", key)) != [[]]:
+            raise _key_reused()
 
     def marked(self, first: str) -> tuple[Entry, ...]:
         """The charges of this analyst whose mark begins with these 32 characters, oldest first."""
         with self._store.transaction(write=False) as execute:
             numbers = self._marks.numbers(execute, self._analyst, first)
-            return tuple(self._entry(execute, book.row(execute, number)) for number in numbers)
+            found = [book.with_answer(execute(*book.numbered(number))) for number in numbers]
+        return tuple(
+            entry_of(row, answers.state_of(row.chain, stored and stored.digest)) for row, stored in filter(None, found)
+        )
 
     def after(self, *guarantees: Guarantee) -> Guarantee | None:
         """What would remain after these releases, if nothing else is charged before. Raises BudgetExhausted if they do
@@ -334,54 +334,84 @@ class Ledger:
         """
         self._check_own(entry)
         drawn = answers.Kept(entry, value, not_private=not_private)
-        with self._writing() as (execute, at):
-            after = drawn.put(execute, at)
-        if after is None:
-            return self.answer(entry)
-        self._note_head(after)
-        return value, not_private
+        if self._writer.write(partial(self._store_answer, drawn), book.numbered(entry.number)):
+            return value, not_private
+        return self.answer(entry)
+
+    @staticmethod
+    def _store_answer(drawn: answers.Kept, draft: Draft, found: Rows) -> bool:
+        """Store what was drawn, unless another answer was stored before."""
+        entry = drawn.entry
+        if answers.find_stored(found, entry) is not None or entry.number in draft.answers:
+            return False
+        draft.answer(entry.number, drawn.stored())
+        return True
 
     def answer(self, entry: Entry) -> tuple[Any, bool]:
         """What was stored for an answered entry, and whether it was made in test mode. Analysts can read only their
         own.
         """
         self._check_own(entry)
-        with self._store.transaction(write=False) as execute:
-            return answers.read_stored(execute, entry)
+        (chain, stored), self._replay = self._replay, ("", None)
+        if chain != entry.chain:  # not the one that `charge` has just found
+            stored = answers.find_stored(self._store.look(book.numbered(entry.number))[0], entry)
+        return answers.read_stored(stored, entry)
 
-    def discard(self, requests: Iterable[tuple[str | None, str | None]], *, after: int) -> tuple[Entry, ...]:
-        """Discard what was drawn for requests, each named by its key and identity: nobody gets it, what it cost stays
-        charged, and to ask again is a new charge. Requests that were charged up to entry `after` are left alone.
-        Returns the entries.
+    def discard(
+        self,
+        requests: Sequence[Named],
+        *,
+        after: int,
+        owed: Sequence[Guarantee] = (),
+        asked: str = "",
+        key: str | None = None,
+    ) -> tuple[Entry, ...]:
+        """Discard what was drawn for requests: nobody gets it, what it cost stays charged, and to ask again is a new
+        charge. Requests that were charged up to entry `after` are left alone.
+
+        `owed` is what all of them would have cost in their order. What was not charged of it is charged now, as far as
+        it fits, so that what remains does not tell how many of them were. `key` is used up. Returns the entries that
+        were discarded.
         """
-        done = []
-        with self._writing() as (execute, at):
-            for row in self._charged(execute, requests, after):
-                at = answers.discard(execute, at, row.number, row.chain)
-                done.append(entry_of(row, "discarded"))
-        self._note_head(at)
-        return tuple(done)
+        stated = [cost.stated_for(self.protects) for cost in owed]
+        rest = [
+            request_of(cost, asked, "discarded", key if place == len(stated) else None, None)
+            for place, cost in enumerate(stated, 1)
+        ]
 
-    def charged(self, requests: Iterable[tuple[str | None, str | None]], *, after: int) -> tuple[Entry, ...]:
-        """The charges of requests, each named by its key and identity, that were made after an entry."""
+        def decide(draft: Draft) -> tuple[Entry, ...]:
+            found = self._charges_in(draft.execute, requests, after)
+            for row, stored in found:
+                draft.discard(row, stored)
+            for request in rest[len(found) :]:
+                if any(draft.execute(*one) for one in self._lookups(request)):
+                    request = request._replace(retry_key=None)  # the key was used up before
+                self._reserve(request, request.columns(), draft, *([] for _ in request.known_by()))
+            return tuple(entry_of(row, "discarded") for row, _ in found)
+
+        return self._writer.write(decide)
+
+    def charges_of(self, requests: Sequence[Named], *, after: int) -> tuple[Entry, ...]:
+        """The charges of requests that were made after an entry."""
         with self._store.transaction(write=False) as execute:
-            return tuple(self._entry(execute, row) for row in self._charged(execute, requests, after))
+            found = self._charges_in(execute, requests, after)
+        return tuple(entry_of(row, answers.state_of(row.chain, stored and stored.digest)) for row, stored in found)
 
-    def _charged(
-        self, execute: Execute, requests: Iterable[tuple[str | None, str | None]], after: int
-    ) -> list[EntryRow]:
-        """The charges of these requests after an entry."""
-        found: dict[int, EntryRow] = {}
+    def _charges_in(
+        self, execute: Execute, requests: Sequence[Named], after: int
+    ) -> list[tuple[EntryRow, Stored | None]]:
+        """The charges of requests after an entry, in order, each with what is stored for it."""
+        known: dict[int, tuple[EntryRow, Stored | None]] = {}
         for key, identity in requests:
-            row = book.find_charge(execute, self._analyst, "retry_key", key) if key else None
-            while row is None and identity is not None:
-                row = book.find_charge(execute, self._analyst, "identity", identity)
-                if row is None or self._entry(execute, row).state != "discarded":
+            found = book.with_answer(execute(*book.charged(self._analyst, "retry_key", key))) if key else None
+            while found is None and identity is not None:
+                found = book.with_answer(execute(*book.charged(self._analyst, "identity", identity)))
+                if found is None or answers.state_of(found[0].chain, found[1] and found[1].digest) != "discarded":
                     break
-                row, identity = None, identity_again(identity)
-            if row is not None and row.number > after:
-                found[row.number] = row
-        return [found[number] for number in sorted(found)]
+                found, identity = None, identity_again(identity)
+            if found is not None and found[0].number > after:
+                known[found[0].number] = found
+        return [known[number] for number in sorted(known)]
 
     def _check_own(self, entry: Entry) -> None:
         if self._analyst not in (WHOLE, entry.analyst):
@@ -422,11 +452,7 @@ class Ledger:
         )
 
     def _standing_now(self) -> Standing:
-        with self._store.transaction(write=False) as execute:
-            return self._standing(execute, book.head(execute))
-
-    def _standing(self, execute: Execute, at: Head) -> Standing:
-        return accounts.standing(execute, self._analyst, at)
+        return self._writer.standing(self._analyst)
 
     @property
     def count(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -120,15 +121,20 @@ def state_of(store: Store, ledger: str, at: Head) -> Seen:
     return Seen(ledger, at.number, at.chain, store.file_number(), at.answers)
 
 
-def check_seen(execute: Execute, at: Head, seen: Seen | None, ledger: str) -> None:
-    """Refuse a ledger that is older than what was seen of it, or has a different history."""
+def check_seen(
+    execute: Execute, at: Head, seen: Seen | None, ledger: str, chains: Mapping[int, str] | None = None
+) -> None:
+    """Refuse a ledger that is older than what was seen of it, or has a different history. `chains` are values that were
+    checked before, by number.
+    """
     if seen is None:
         return
     if seen.ledger != ledger:
         raise book.damage_error("its checkpoint belongs to another ledger")
     if seen.number > at.number:
         raise _lost_entries(at, seen)
-    chain = at.chain if seen.number == at.number else book.row(execute, seen.number).chain
+    chain = at.chain if seen.number == at.number else (chains or {}).get(seen.number)
+    chain = chain or book.row(execute, seen.number).chain
     if chain != seen.chain:
         raise book.damage_error(f"entry {seen.number} is not the one in its checkpoint", code="ledger-old-copy")
     if at.answers < seen.answers:
@@ -216,7 +222,8 @@ def _make(store: Store, protects: Unit, rule: Rule) -> None:
             return  # another process was faster
         content = {"format": FORMAT, "ledger": ledger, "protects": json.loads(record.to_text(protects))}
         facts = {"kind": "opening", "analyst": WHOLE, "asked": "opened", "content": book.with_rule(rule, content)}
-        first = book.append(execute, None, facts | {"costs": {}, "totals": {WHOLE: rule.nothing}})
+        first = book.entry_after(None, facts | {"costs": {}, "totals": {WHOLE: rule.nothing}})
+        book.begin(execute, first)
     checkpoint = store.checkpoint_of(ledger)
     if checkpoint is not None:
         checkpoint.advance(state_of(store, ledger, Head(0, first.chain)), durable=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from urllib.parse import quote
 from discreet.errors import DiscreetError, InvalidArgument, LedgerUnavailable
 from discreet.extras import need
 from discreet.ledger.checkpoint import PATIENCE, Checkpoint
-from discreet.ledger.store import SCHEMA, Execute, PerProcess
+from discreet.ledger.pipeline import Found, Pipeline
+from discreet.ledger.store import SCHEMA, Execute, PerProcess, Rows, Statement
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 IDLE = 40.0
@@ -26,16 +27,19 @@ was stopped or lost its network, and has charged nothing. Waiting clients have m
 _ALIVE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4}
 _ALIVE |= {"tcp_user_timeout": 30_000}
 """How soon this side sees that a server is gone, unless the URL says so itself."""
+_COMMIT = ("COMMIT",)
 
 
 class PostgresStore(PerProcess):
     """One schema of a database: `postgresql://host/database#schema`, by default the schema `discreet`."""
 
     lock_head = " FOR UPDATE"
+    queues = False
 
     def __init__(self, target: str, checkpoint: str | None = None) -> None:
         super().__init__()
         self._committing, self._commit = False, "on"
+        self._unsent: list[Statement] = []
         self._psycopg = need("psycopg", "postgres", "A ledger in PostgreSQL")
         self._address, _, schema = target.partition("#")
         self.schema = schema or "discreet"
@@ -89,32 +93,68 @@ class PostgresStore(PerProcess):
     def _connect(self) -> Any:
         said = self._psycopg.conninfo.conninfo_to_dict(self._address)
         own = {name: value for name, value in ({"connect_timeout": 20} | _ALIVE).items() if name not in said}
-        connection = self._psycopg.connect(self._address, autocommit=True, **own)
+        # after a rollback, psycopg would drop the statements that are prepared here with its own
+        connection = self._psycopg.connect(self._address, autocommit=True, prepare_threshold=None, **own)
         commit = connection.execute("SHOW synchronous_commit").fetchone()[0]
         self._commit = commit if commit == "remote_apply" else "on"  # a stricter setting, which is fine
+        self._pipeline = Pipeline(self._psycopg, connection)
         return connection
 
     def _begin(self, *, write: bool) -> None:
+        """Prepare the beginning of a transaction. It is sent together with the first statement."""
         # a writer waits for the head and must then see its newest state; a reader's statements must see one snapshot
-        self._committing = False
         limits = {"lock_timeout": PATIENCE, "statement_timeout": PATIENCE}
         limits |= {"idle_in_transaction_session_timeout": IDLE} if write else {}
-        begin = (
-            f"BEGIN ISOLATION LEVEL {'READ COMMITTED READ WRITE' if write else 'REPEATABLE READ READ ONLY'}; "
-            f"SET LOCAL search_path = {self.schema}; SET LOCAL synchronous_commit = {self._commit}; "
-            + "; ".join(f"SET LOCAL {name} = {_milliseconds(seconds)}" for name, seconds in limits.items())
-        )
-        try:
-            self._connection.execute(begin)
-        except self._psycopg.OperationalError:  # the server closed an idle connection: nothing was started yet
-            self._drop()
-            self._connection = self._connect()
-            self._connection.execute(begin)
+        local = {"search_path": self.schema, "synchronous_commit": self._commit}
+        local |= {name: str(_milliseconds(seconds)) for name, seconds in limits.items()}
+        settings = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in local.items())
+        level = "READ COMMITTED READ WRITE" if write else "REPEATABLE READ READ ONLY"
+        self._unsent = [(f"BEGIN ISOLATION LEVEL {level}",), (f"SELECT {settings}",)]
 
-    def _execute(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    def _execute(self, statement: str, *parameters: Any) -> Rows:
+        if self._unsent:
+            self._send([])
         self._committing = statement == "COMMIT"
         cursor = self._connection.execute(statement.replace("?", "%s"), parameters or None)
         return cursor.fetchall() if cursor.description else []
+
+    def run(self, statements: Sequence[Statement]) -> list[Rows]:
+        """Run statements inside the transaction, in one message. They return integers, text and bytes."""
+        return [found.rows for found in self._send(statements)]
+
+    def finish(self, statements: Sequence[Statement]) -> list[int]:
+        """Run statements, and end the transaction. How many rows each of them changed."""
+        changed = [found.changed for found in self._send([*statements, _COMMIT])[:-1]]
+        self._ended = True
+        return changed
+
+    def look(self, *statements: Statement) -> list[Rows]:
+        """What several statements find in one state of the database, in one message."""
+        with self.transaction(write=False):
+            found = self.run([*statements, _COMMIT])[:-1]
+            self._ended = True
+        return found
+
+    def _send(self, statements: Sequence[Statement]) -> list[Found]:
+        """Send statements in one message, after what is still unsent. One that fails stops those after it."""
+        unsent, self._unsent = self._unsent, []
+        self._committing = False
+        try:
+            return self._pipeline.send([*unsent, *statements])[len(unsent) :]
+        except self._psycopg.Error:
+            self._committing = _COMMIT in statements and self._connection.closed and not unsent
+            if not unsent or not self._connection.closed:
+                raise
+        # the server closed an idle connection: nothing was started yet
+        self._drop()
+        self._connection = self._connect()
+        return self._pipeline.send([*unsent, *statements])[len(unsent) :]
+
+    def _undo(self) -> None:
+        if self._unsent:
+            self._unsent = []
+        else:
+            super()._undo()
 
     def _explained(self, error: Exception) -> DiscreetError | None:
         if not isinstance(error, self._psycopg.Error):

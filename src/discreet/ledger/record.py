@@ -63,9 +63,12 @@ T = TypeVar("T")
 _NUMBERS = ("epsilon", "delta", "rho", "order", "mu", "conversion")
 
 
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
+
+
 def canonical(content: Any) -> str:
     """JSON in canonical form: the same content gives the same text."""
-    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
+    return _CANONICAL.encode(content)
 
 
 def to_text(value: Guarantee | filters.Rule | Unit) -> str:
@@ -117,18 +120,28 @@ def _plain(value: Any) -> Any:
         return [_plain(part) for part in value]
     if not is_dataclass(value):
         return _ratio(value)
-    name = type(value).__name__
+    name, names, said = _form_of(type(value))  # type: ignore[arg-type]
     if KINDS.get(name) is not type(value):
         raise InvalidArgument(
             f"A ledger cannot record {name}. State the guarantee as Pure, Approx, ZeroConcentrated or Renyi, such as "
             "stated=dp.Pure(epsilon=1) in release.",
             code="ledger-cannot-record",
         )
-    said = isinstance(value, Guarantee | filters.Rule)  # its numbers are what a person wrote; those of pairs are exact
-    named = ((field.name, getattr(value, field.name)) for field in fields(value) if field.init)
-    return {"is": name} | {
-        field: _ratio(part) if said and field in _NUMBERS else _plain(part) for field, part in named if part is not None
-    }
+    written: dict[str, Any] = {"is": name}
+    for field in names:
+        part = getattr(value, field)
+        if part is not None:
+            written[field] = _ratio(part) if said and field in _NUMBERS else _plain(part)
+    return written
+
+
+@lru_cache(maxsize=256)
+def _form_of(kind: type) -> tuple[str, tuple[str, ...], bool]:
+    """The name of a class, those of its fields, and whether its numbers are what a person wrote. Those of pairs are
+    exact.
+    """
+    names = tuple(field.name for field in fields(kind) if field.init)
+    return kind.__name__, names, issubclass(kind, Guarantee | filters.Rule)
 
 
 def _ratio(number: Any) -> dict[str, str]:

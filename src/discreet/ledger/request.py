@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,30 +65,37 @@ class Request(NamedTuple):
     """The part of an entry that is known before its cost. Its fields have the names of the columns."""
 
     asked: str
-    mechanism: str
+    mechanism: Any
     content: str
-    request: str
+    request: str | None
     retry_key: str | None
     identity: str | None
-    old: str | None
-    """The fingerprint that version 0.1 gave this very request; None where another one could have it, too."""
+    in_version_0_1: Callable[[], str | None] | None
+
+    @property
+    def old(self) -> str | None:
+        """The fingerprint that version 0.1 gave this very request; None where another one could have it, too."""
+        return None if self.in_version_0_1 is None else self.in_version_0_1()
 
     def columns(self) -> dict[str, Any]:
         """The values that an entry stores."""
-        return {name: value for name, value in self._asdict().items() if name != "old"}
+        stored = self._asdict() | {"mechanism": public_text(_name_of(self.mechanism))}
+        del stored["in_version_0_1"]
+        return stored
 
     def is_of(self, fingerprint: str | None) -> bool:
         """Whether an entry with this fingerprint belongs to this request."""
-        return fingerprint is not None and fingerprint in (self.request, self.old)
+        return fingerprint is not None and (fingerprint == self.request or fingerprint == self.old)
 
     def again(self) -> Request:
         """The same request after its answer was discarded: it is made anew."""
         return self if self.identity is None else self._replace(identity=identity_again(self.identity))
 
-    @property
-    def can_be_known(self) -> bool:
-        """Whether it may have been made before."""
-        return self.retry_key is not None or self.identity is not None
+    def known_by(self) -> list[tuple[str, str]]:
+        """The columns and values by which it is found if it was made before."""
+        old = self.old if self.identity is not None else None
+        every = (("retry_key", self.retry_key), ("identity", self.identity), ("identity", old))
+        return [(column, value) for column, value in every if value]
 
 
 def identity_again(identity: str) -> str:
@@ -113,7 +121,6 @@ def request_of(
         raise InvalidArgument(
             f"key must be a text of 1 to {_LONGEST_KEY} characters, such as the id of a request.", code="ledger-key"
         )
-    named = mechanism if isinstance(mechanism, str) else repr(mechanism)
     content = to_text(guarantee)
     meant = str(asked) if identity is None else ("identity", _identify(identity))
     try:
@@ -127,17 +134,21 @@ def request_of(
             code="ledger-key",
         )
     lasting = identity is not None and identity.lasting and fingerprint
-    words = (public_text(str(asked)), public_text(named), content)
-    old = _old_fingerprint(str(asked), named, content, identity)
-    return Request(*words, fingerprint or None, key, fingerprint if lasting else None, old)  # type: ignore[arg-type]
+    old = partial(_old_fingerprint, str(asked), mechanism, content, identity)
+    known = fingerprint if lasting else None
+    return Request(public_text(str(asked)), mechanism, content, fingerprint or None, key, known, old)
 
 
-def _old_fingerprint(asked: str, mechanism: str, content: str, identity: Identity | None) -> str | None:
+def _name_of(mechanism: Any) -> str:
+    return mechanism if isinstance(mechanism, str) else repr(mechanism)
+
+
+def _old_fingerprint(asked: str, mechanism: Any, content: str, identity: Identity | None) -> str | None:
     """The fingerprint of this request in version 0.1, if that version compared all of its text."""
     before = None if identity is None else identity.before
     if identity is not None and (before is None or not identity.lasting):
         return None
-    words = asked if before is None else before.question, mechanism
+    words = asked if before is None else before.question, _name_of(mechanism)
     if any(_CUT.search(text) or text != public_text(text) for text in words):
         return None
     return _hash((*words, content, None if before is None else _identify(before)))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged, LedgerUnavailable
 from discreet.ledger.checkpoint import PATIENCE, Checkpoint
-from discreet.ledger.store import IN_MEMORY, SCHEMA, Execute, PerProcess
+from discreet.ledger.store import IN_MEMORY, SCHEMA, Execute, PerProcess, Rows, Statement
 
 _NOT_TEXT = sqlite3.SQLITE_MISMATCH
 """Python's own error for text that is not Unicode has no code."""
@@ -29,6 +29,7 @@ class SqliteStore(PerProcess):
     """One file, or `:memory:`, which belongs to the process that opened it."""
 
     lock_head = ""
+    queues = True
 
     def __init__(self, target: str, checkpoint: str | None = None) -> None:
         if "\0" in target or "\0" in (checkpoint or ""):
@@ -100,7 +101,7 @@ class SqliteStore(PerProcess):
     def file_number(self) -> int:
         """The file's inode. A copy has another."""
         try:
-            return 0 if self.in_memory else self.path.stat().st_ino
+            return 0 if self.in_memory else os.stat(self.path).st_ino
         except OSError as error:
             raise LedgerUnavailable(
                 f"{self.shown} cannot be read ({error.strerror}). Restore it. What was charged stays charged."
@@ -129,8 +130,27 @@ class SqliteStore(PerProcess):
     def _begin(self, *, write: bool) -> None:
         self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
 
-    def _execute(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    def _execute(self, statement: str, *parameters: Any) -> Rows:
         return self._connection.execute(statement, parameters).fetchall()  # type: ignore[no-any-return]
+
+    def finish(self, statements: Sequence[Statement]) -> list[int]:
+        """Run statements, and end the transaction. How many rows each of them changed."""
+        changed = [self._change(*statement) for statement in statements]
+        self._execute("COMMIT")
+        self._ended = True
+        return changed
+
+    def _change(self, statement: str, *parameters: Any) -> int:
+        return self._connection.execute(statement, parameters).rowcount  # type: ignore[no-any-return]
+
+    def look(self, *statements: Statement) -> list[Rows]:
+        """What several statements find in one state of the database. A single one needs no transaction of its own."""
+        if len(statements) != 1:
+            return super().look(*statements)
+        with self._held():
+            if self._inside:
+                raise RuntimeError("a transaction of a ledger inside another one")
+            return self.run(statements)
 
     def _explained(self, error: Exception) -> DiscreetError | None:
         if isinstance(error, UnicodeDecodeError):  # SQLite's error could quote the content of the file

@@ -12,7 +12,7 @@ import os
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
@@ -24,6 +24,9 @@ IN_MEMORY = ":memory:"
 _CONNECTION = re.compile(r"(host|hostaddr|port|dbname|user|password|service)\s*=")
 Execute = Callable[..., list[tuple[Any, ...]]]
 """Runs one statement, parameters marked `?`, and gives back its rows."""
+Statement = tuple[Any, ...]
+"""A statement and its parameters."""
+Rows = list[tuple[Any, ...]]
 
 SCHEMA = (
     """CREATE TABLE entries (
@@ -65,6 +68,8 @@ class Store(Protocol):
     """The target as it may be printed: without a password."""
     lock_head: str
     """What a reader of `head` adds to its statement when it means to move it."""
+    queues: bool
+    """Whether writers wait for each other at the lock of the checkpoint, and not in the database."""
 
     def exists(self) -> bool:
         """Whether a ledger is there."""
@@ -74,6 +79,18 @@ class Store(Protocol):
 
     def transaction(self, *, write: bool) -> AbstractContextManager[Execute]:
         """One transaction, durable when it ends. A writer waits for earlier writers."""
+
+    def run(self, statements: Sequence[Statement]) -> list[Rows]:
+        """Run statements inside the transaction, in one message if the database can."""
+
+    def finish(self, statements: Sequence[Statement]) -> list[int]:
+        """Run statements, and end the transaction: durable when this returns. How many rows each of them changed."""
+
+    def look(self, *statements: Statement) -> list[Rows]:
+        """What several statements find in one state of the database."""
+
+    def alone(self) -> AbstractContextManager[Any]:
+        """No other thread uses the connection, and the process is not forked."""
 
     def checkpoint_of(self, ledger: str) -> Checkpoint | None:
         """The file that records the last entry seen of this ledger. None if the ledger ends with the process."""
@@ -102,7 +119,7 @@ class PerProcess:
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._connection: Any = None
-        self._inside = False
+        self._inside = self._ended = False
 
     def _connect(self) -> Any:
         raise NotImplementedError
@@ -142,16 +159,36 @@ class PerProcess:
         with self._held():
             if self._inside:
                 raise RuntimeError("a transaction of a ledger inside another one")
-            self._inside = True
+            self._inside, self._ended = True, False
             try:
                 self._begin(write=write)
                 yield self._execute
-                self._execute("COMMIT")
+                if not self._ended:
+                    self._execute("COMMIT")
             except BaseException:
                 self._undo()
                 raise
             finally:
                 self._inside = False
+
+    def run(self, statements: Sequence[Statement]) -> list[Rows]:
+        """Run statements inside the transaction."""
+        return [self._execute(*statement) for statement in statements]
+
+    def finish(self, statements: Sequence[Statement]) -> list[int]:
+        """Run statements, and end the transaction. How many rows each of them changed."""
+        raise NotImplementedError
+
+    def look(self, *statements: Statement) -> list[Rows]:
+        """What several statements find in one state of the database."""
+        with self.transaction(write=False):
+            return self.run(statements)
+
+    def alone(self) -> AbstractContextManager[Any]:
+        """No other thread uses the connection, and the process is not forked."""
+        if self._process != os.getpid():
+            _after_in_child()
+        return self._lock
 
     def _undo(self) -> None:
         try:

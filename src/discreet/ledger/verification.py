@@ -28,8 +28,8 @@ def walk_entries(store: Store, first: int, last: int | None) -> Iterator[tuple[E
         with store.transaction(write=False) as execute:
             found = _all_of(execute, start, stop)
             kept = execute("SELECT number, digest FROM answers WHERE number BETWEEN ? AND ?", start, stop)
-        digests = {number: [(digest,)] for number, digest in kept}
-        yield from ((row, answers.state_of(row.chain, digests.get(row.number, []))) for row in found)
+        digests: dict[int, str] = dict(kept)
+        yield from ((row, answers.state_of(row.chain, digests.get(row.number))) for row in found)
 
 
 def _all_of(execute: Execute, first: int, last: int) -> list[EntryRow]:

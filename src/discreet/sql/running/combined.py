@@ -23,6 +23,7 @@ from discreet.guarantees.guarantee import Approx, NoLoss
 from discreet.ledger import Ledger
 from discreet.mechanisms.protocol import tidy
 from discreet.releases import Release
+from discreet.rows.arrow import cleared
 from discreet.rows.key_columns import arrow_type
 from discreet.sql.plan import Plan
 from discreet.sql.question import Question
@@ -360,7 +361,7 @@ def _run(combination: Combination, tables: Mapping[str, Any]) -> Any:
     sources = {name: f"(SELECT * FROM {engine.relations[f'part{number}']})" for number, name in enumerate(tables)}
     found = None
     with suppress(EngineFailed):
-        found = _plain(engine.table(_placed(combination, sources), seconds=SECONDS))
+        found = cleared(_plain(engine.table(_placed(combination, sources), seconds=SECONDS)))
     engine.close()
     if found is None:
         raise EngineFailed(

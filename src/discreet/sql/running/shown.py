@@ -18,6 +18,7 @@ from discreet.engines.duckdb.dialect import TYPES
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.engine import Engine
 from discreet.errors import InvalidArgument, NotAllowed
+from discreet.rows.arrow import cleared
 from discreet.rows.key_columns import arrow_type
 from discreet.sql.expressions import Call, Expr, Field, Ref, Window
 from discreet.sql.question import Question, summed_over
@@ -43,7 +44,7 @@ def shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, Any
         named = {o.name: few.column(o.expr.field.id) for o in question.outputs if isinstance(o.expr, Ref)}
         return few.column("place").to_numpy(), named
     engine = DuckDB({"noisy": cells})
-    found = engine.table(_Statement(question, engine.dialect, engine.relations["noisy"]).text())
+    found = cleared(engine.table(_Statement(question, engine.dialect, engine.relations["noisy"]).text()))
     engine.close()
     places = found.column(0).to_numpy()
     return places, {output.name: found.column(output.name) for output in question.outputs}

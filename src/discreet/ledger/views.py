@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from discreet.errors import NotAllowed
 from discreet.guarantees.guarantee import Guarantee
-from discreet.ledger import Entry, Identity, Ledger
 from discreet.ledger.book import WHOLE
-from discreet.ledger.request import Request, request_of
-from discreet.ledger.store import Execute
+from discreet.ledger.entry import Entry
+from discreet.ledger.ledger import Ledger
+from discreet.ledger.request import Identity, Request, request_of
 
 
 class NotBought(NotAllowed):
@@ -44,23 +44,27 @@ class Replays(Ledger):
     ) -> Entry:
         """The charge that was made before, with its answer. Raises NotBought if there is none."""
         request = request_of(guarantee.stated_for(self.protects), asked, mechanism, key, identity, about)
-        with self._store.transaction(write=False) as execute:
-            found, _ = self._made_before(execute, request)
+        found, _ = self._known(request)
         if found is None or found.state != "answered":
             raise NotBought("This was not bought before, and this account shows only what was.")
         return found
 
-    def _made_before(self, execute: Execute, request: Request) -> tuple[Entry | None, Request]:
-        found, request = super()._made_before(execute, request)
+    def _known(self, request: Request) -> tuple[Entry | None, Request]:
+        found, request = super()._known(request)
         if found is not None or not self.others:
             return found, request
-        shared = request._replace(retry_key=None)
         for name in self.others:
-            found, _ = type(self)(self._store, self._terms, name)._made_before(execute, shared)
-            if found is not None and found.state == "answered":
+            theirs, _ = type(self)(self._store, self._terms, name)._known(request._replace(retry_key=None))
+            if theirs is not None and theirs.state == "answered":
                 self.found_elsewhere = True
-                return found, request
+                return theirs, request
         return None, request
+
+    def read_by(self, others: Sequence[str], *, spends: bool) -> Self:
+        """The same view for a reader who also sees what others bought, and who may have no budget."""
+        view = type(self)(self._store, self._terms, self._analyst)
+        view.others, view.spends = tuple(name for name in others if name != self._analyst), spends
+        return view
 
     def _check_own(self, entry: Entry) -> None:
         if (entry.analyst or WHOLE) not in self.others:

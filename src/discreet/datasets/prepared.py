@@ -1,0 +1,93 @@
+"""A question that is planned: what it would charge, how it is explained, and its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.closing import Closed
+from discreet.errors import DiscreetError, NotAllowed
+from discreet.guarantees.guarantee import Guarantee
+from discreet.sql.plan import Plan
+from discreet.sql.planner import Planner
+from discreet.sql.reading.asked_first import Asked
+from discreet.sql.running.answer import Answer
+from discreet.sql.running.answering import answer_plan, owed, unpaid
+from discreet.sql.running.combined import CombinedAnswer, CombinedPlan, last_answer, rows_of_tables
+from discreet.sql.running.explanation import Explanation, explain_all, explain_free, explain_plan
+from discreet.sql.terms import QuestionOptions
+
+
+@dataclass(frozen=True, repr=False)
+class Prepared(Closed):
+    """A question with its plan. Until it is answered, nothing private is read, and nothing is spent.
+
+    It is one of three: an answer that is free, a statement over several answers, or one question with its `plan`.
+    """
+
+    planner: Planner
+    plan: Plan | CombinedPlan | Answer
+
+    def answer(self, *, key: str | None = None) -> Answer:
+        """The answer, after its cost is charged."""
+        match self.plan:
+            case Answer():
+                return self.plan
+            case Plan():
+                return answer_plan(self.planner, self.plan, key=key)
+        answers = self._answers(self.plan, key)
+        if self.plan.combination.is_last:
+            return last_answer(answers, self.planner.ledger)
+        public = rows_of_tables(self.plan.combination, self.planner.engine)
+        return CombinedAnswer(self.plan.combination, answers, public, self.planner.ledger)
+
+    def owed(self, *, key: str | None = None) -> list[Guarantee]:
+        """What the answer would charge, release by release: first what is found for it, then the answer."""
+        match self.plan:
+            case Answer():
+                return []
+            case Plan():
+                return owed(self.planner, self.plan, key)
+        keys, plans = keys_of(key, len(self.plan.plans)), self.plan.plans
+        return [cost for own, plan in zip(keys, plans, strict=True) for cost in owed(self.planner, plan, own)]
+
+    def explain(self, confidence: float = 0.95) -> Explanation:
+        """What the answer would cost and how large its error may be."""
+        match self.plan:
+            case Answer():
+                return explain_free(self.plan.free)
+            case Plan():
+                return explain_plan(self.plan, ledger=self.planner.ledger, confidence=confidence)
+        needs = [asked.needs for asked in self.plan.combination.questions]
+        return explain_all(self.plan.plans, needs, ledger=self.planner.ledger, confidence=confidence)
+
+    def _answers(self, combined: CombinedPlan, key: str | None) -> list[Answer]:
+        """The answers of the questions in a statement. What an earlier one released is known to those that need it."""
+        keys = keys_of(key, len(combined.plans))
+        planned = zip(keys, combined.plans, strict=True)
+        if costs := [cost for own, plan in planned for cost in unpaid(self.planner, plan, own)]:
+            self.planner.ledger.after(*costs)  # all of them fit, or none is asked
+        answers: list[Answer] = []
+        for number, (asked, plan) in enumerate(zip(combined.combination.questions, combined.plans, strict=True)):
+            if asked.needs:
+                released = {need: answers[need].table.column(0).to_pylist() for need in asked.needs}
+                plan = self._planned_with(asked, released, combined.options)
+            answers.append(answer_plan(self.planner, plan, key=keys[number]))
+        return answers
+
+    def _planned_with(self, asked: Asked, released: Mapping[int, Sequence[Any]], options: QuestionOptions) -> Plan:
+        try:
+            return self.planner.plan(asked.text(released), **options)
+        except DiscreetError as error:
+            shown = "; ".join(", ".join(map(str, values[:20])) for values in released.values())
+            raise NotAllowed(
+                f"The numbers that are asked first were answered and charged: {shown}. The question around them cannot "
+                f"be asked with these numbers, and was not charged. {error}",
+                code="sql-asked-first",
+            ) from None
+
+
+def keys_of(key: str | None, number: int) -> list[str | None]:
+    """The keys of the questions in a statement, from that of the statement."""
+    return [None if key is None else f"{key}/{place}" for place in range(number)]

@@ -1,0 +1,295 @@
+"""The writer of a ledger in one process: threads that write at the same time share one transaction.
+
+The thread that comes first writes for all that wait: their jobs run one after another in one transaction, each on what
+the jobs before it left. None of them returns before the transaction is durable and the checkpoint has seen it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple, TypeVar
+
+from discreet.errors import DiscreetError, LedgerUnavailable
+from discreet.ledger import accounts, answers, book, opening
+from discreet.ledger.accounts import Account, Standing
+from discreet.ledger.book import WHOLE, EntryRow, Head, Stored
+from discreet.ledger.checkpoint import Checkpoint, LockedCheckpoint
+from discreet.ledger.store import Execute, Rows, Statement, Store
+
+T = TypeVar("T")
+TOGETHER = 64
+"""At most this many jobs share a transaction."""
+_FOLLOWED, _REMEMBERED = 16, 1000
+"""At most this many entries of others are followed from one known state to the next, and accounts are remembered."""
+
+
+class Known(NamedTuple):
+    """An entry whose place in the chain was checked, and accounts after it. Its chain value proves all of them."""
+
+    last: EntryRow
+    accounts: Mapping[str, Account]
+
+    def after(self, rows: Sequence[EntryRow]) -> Known:
+        """The state after more entries, which are chained to this one."""
+        if not rows:
+            return self
+        terms = {name: account.terms for name, account in self.accounts.items()}
+        terms |= {row.analyst: row.content for row in rows if row.kind != "charge"}
+        newest = {row.analyst: row for row in rows} | {WHOLE: rows[-1]}
+        changed = {
+            name: Account(terms[name], row.spent(name)).checked() for name, row in newest.items() if name in terms
+        }
+        return Known(rows[-1], {**self.accounts, **changed})
+
+
+class Draft:
+    """What one transaction will write. Each job sees what the jobs before it have written here."""
+
+    def __init__(self, execute: Execute, at: Head, known: Mapping[str, Account]) -> None:
+        self._execute, self._before, self.at = execute, at, at
+        self.rows: tuple[EntryRow, ...] = ()
+        self.answers: Mapping[int, Stored] = {}
+        self.accounts = known
+        self.failed = False
+
+    def execute(self, statement: str, *parameters: Any) -> Rows:
+        """Run a statement. What is written here is not in the database yet."""
+        try:
+            return self._execute(statement, *parameters)
+        except BaseException:
+            self.failed = True
+            raise
+
+    def standing(self, analyst: str) -> Standing:
+        """Each account that a charge affects: its rule, and what was spent."""
+        names = dict.fromkeys((WHOLE, analyst))
+        if not names.keys() <= self.accounts.keys():
+            # an account that is not here is not in a row of this draft either
+            self.accounts = accounts.standing(self.execute, analyst, self._before) | dict(self.accounts)
+        return {name: self.accounts[name] for name in names}
+
+    def find(self, analyst: str, column: str, value: str) -> EntryRow | None:
+        """The charge in this draft with this `retry_key` or `identity`."""
+        return next((row for row in self.rows if row.analyst == analyst and getattr(row, column) == value), None)
+
+    def append(self, facts: Mapping[str, Any]) -> EntryRow:
+        """Append an entry. Its totals are those of its accounts from now on."""
+        row = book.entry_after(self.at, facts)
+        self.rows, self.at = (*self.rows, row), Head(row.number, row.chain, self.at.answers)
+        changed = {} if row.kind == "charge" else {row.analyst: Account(row.content, facts["totals"][row.analyst])}
+        spent = {name: Account(self.accounts[name].terms, facts["totals"][name]) for name in facts["costs"]}
+        self.accounts = {**self.accounts, **spent, **changed}
+        return row
+
+    def answer(self, number: int, stored: Stored) -> None:
+        """Store an answer, and count it."""
+        self.answers = {**self.answers, number: stored}
+        self.at = self.at._replace(answers=self.at.answers + 1)
+
+    def discard(self, row: EntryRow, stored: Stored | None) -> None:
+        """Put a mark in place of the answer of an entry. An answer that is there is removed."""
+        mark = answers.discarded(row.chain)
+        if stored is None and row.number not in self.answers:
+            self.answer(row.number, mark)
+        elif stored is None:
+            self.answers = {**self.answers, row.number: mark}
+        else:
+            self.execute(
+                "UPDATE answers SET data = NULL, digest = ?, not_private = 0 WHERE number = ?", mark.digest, row.number
+            )
+
+    def try_job(self, job: _Job) -> None:
+        """Run one job. If it fails, it leaves nothing here, and the others go on."""
+        kept = self.rows, self.at, self.answers, self.accounts
+        try:
+            job.result = job.decide(self, *job.found)
+        except Exception as error:
+            if self.failed:  # the database cannot go on with this transaction
+                raise
+            self.rows, self.at, self.answers, self.accounts = kept
+            job.error = error
+
+    def statements(self) -> list[Statement]:
+        """What writes it all."""
+        if self.at == self._before:
+            return []
+        return book.moving(self._before, self.at, self.rows, self.answers)
+
+
+class _Job:
+    """One thread's part of a transaction, and the lock at which the thread waits until it is done, or has to lead."""
+
+    def __init__(self, decide: Callable[..., Any], reads: Sequence[Statement]) -> None:
+        self.decide, self.reads = decide, reads
+        self.found: list[Rows] = []
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.done = self.leads = False
+        self.wake = threading.Lock()
+        self.wake.acquire()
+
+
+class Writer:
+    """Writes for all threads of this process, and remembers what the last entry proves."""
+
+    def __init__(self, store: Store, ledger: str) -> None:
+        self.store, self.ledger = store, ledger
+        self.checkpoint: Checkpoint | None = store.checkpoint_of(ledger)
+        self.known: Known | None = None
+        self._begin_process()
+        _writers.add(self)
+
+    def _begin_process(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._waiting: list[_Job] = []
+        self._leader: int | None = None
+
+    def write(self, decide: Callable[..., T], *reads: Statement) -> T:
+        """What `decide(draft, *found)` returns, once what it wrote is durable. `found` are the rows of `reads`."""
+        if self._process != os.getpid():  # a fork that Python did not see
+            self._begin_process()
+        job, thread = _Job(decide, reads), threading.get_ident()
+        try:
+            with self._lock:
+                if self._leader == thread:
+                    raise RuntimeError("a transaction of a ledger inside another one")
+                self._waiting.append(job)
+                job.leads = self._leader is None
+                if job.leads:
+                    self._leader = thread
+            if not job.leads:
+                job.wake.acquire()
+            if not job.done:
+                self._lead(job)
+        finally:
+            self._leave(job)
+        if job.error is not None:
+            raise job.error
+        return job.result  # type: ignore[no-any-return]
+
+    def _lead(self, own: _Job) -> None:
+        """Write for all that wait now."""
+        group: list[_Job] = []
+        try:
+            with self._lock:
+                self._leader = threading.get_ident()
+                group, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
+            self._write_together(group)
+        except BaseException as error:
+            for job in group:
+                job.error = job.error or (error if job is own else _error_for_others(error))
+        finally:
+            for job in group:
+                job.done = True
+                if job is not own:
+                    job.wake.release()
+
+    def _leave(self, job: _Job) -> None:
+        """Let the next one lead, if this one did. A job that was interrupted before it was begun is dropped."""
+        with self._lock:
+            if job in self._waiting:
+                self._waiting.remove(job)
+            if not job.leads:
+                return
+            self._leader = None
+            if self._waiting:
+                following = self._waiting[0]
+                following.leads, self._leader = True, -1
+                following.wake.release()
+
+    def _write_together(self, group: Sequence[_Job]) -> None:
+        with self.store.alone(), self._turn() as turn:
+            with self.store.transaction(write=True) as execute:
+                draft, last = self._draft(execute, group, turn)
+                for job in group:
+                    draft.try_job(job)
+                changed = self.store.finish(draft.statements())
+            if any(count != 1 for count in changed):
+                raise LedgerUnavailable(
+                    "Another process wrote to the ledger first. Nothing was spent. Ask again.", code="ledger-busy"
+                )
+            if last is not None or draft.rows:
+                newest = draft.rows[-1] if draft.rows else last
+                few = len(draft.accounts) <= _REMEMBERED
+                self.known = Known(newest, draft.accounts if few else {})  # type: ignore[arg-type]
+            note = turn or self.checkpoint
+            if note is not None:  # also for a job that found its entry: the checkpoint may still be missing
+                note.advance(opening.state_of(self.store, self.ledger, draft.at))
+
+    def _turn(self) -> AbstractContextManager[LockedCheckpoint | None]:
+        """The lock of the checkpoint, if processes wait for each other there."""
+        if self.checkpoint is None or not self.store.queues:
+            return nullcontext()
+        return self.checkpoint.locked("Nothing was spent. Check that process, and ask again.")
+
+    def _draft(
+        self, execute: Execute, group: Sequence[_Job], turn: LockedCheckpoint | None
+    ) -> tuple[Draft, EntryRow | None]:
+        """An empty draft, after the head is locked and was compared with the checkpoint; and the last entry, if it was
+        checked.
+        """
+        known = self.known
+        reads: list[Statement] = [(book.HEAD + self.store.lock_head,)]
+        reads += [] if known is None else [book.since(known.last.number, _FOLLOWED + 1)]
+        for job in group:
+            reads += job.reads
+        found = iter(self.store.run(reads))
+        at = book.head_in(next(found))
+        chains: dict[int, str] = {}
+        if known is not None:
+            rows = book.followed(known.last, at, next(found))
+            if rows is not None:
+                chains = {row.number: row.chain for row in (known.last, *rows)}
+                known = known.after(rows)
+            else:
+                known = None
+        for job in group:
+            job.found = [next(found) for _ in job.reads]
+        # with the head locked, the checkpoint cannot be ahead of it
+        seen = turn.read() if turn else self.checkpoint.read() if self.checkpoint else None
+        opening.check_seen(execute, at, seen, self.ledger, chains)
+        return Draft(execute, at, {} if known is None else known.accounts), known and known.last
+
+    def standing(self, analyst: str) -> Standing:
+        """Each account that a charge of this analyst affects, as it is now."""
+        known = self.known
+        if known is not None and {WHOLE, analyst} <= known.accounts.keys():
+            head, found = self.store.look((book.HEAD,), book.since(known.last.number, _FOLLOWED + 1))
+            rows = book.followed(known.last, book.head_in(head), found)
+            if rows is not None:
+                known = self.known = known.after(rows)
+                return {name: known.accounts[name] for name in dict.fromkeys((WHOLE, analyst))}
+        with self.store.transaction(write=False) as execute:
+            at = book.head(execute)
+            standing = accounts.standing(execute, analyst, at)
+            last = book.row(execute, at.number)
+        kept = known is not None and known.last == last and len(known.accounts) < _REMEMBERED
+        self.known = Known(last, {**known.accounts, **standing} if known is not None and kept else standing)
+        return standing
+
+
+def _error_for_others(error: BaseException) -> BaseException:
+    """The error of a transaction, for a thread that another one wrote for."""
+    if isinstance(error, DiscreetError):
+        return type(error)(str(error), code=error.code)
+    return LedgerUnavailable(
+        "The thread that wrote to the ledger was stopped. A charge may have been recorded: ask again with the same key="
+        "."
+    )
+
+
+_writers: weakref.WeakSet[Writer] = weakref.WeakSet()
+
+
+def _after_in_child() -> None:
+    """The threads that waited, or wrote for others, are not in a forked child."""
+    for writer in list(_writers):
+        writer._begin_process()
+
+
+os.register_at_fork(after_in_child=_after_in_child)

@@ -1,0 +1,318 @@
+"""Two users: what the desk's user can reach, tried as root with processes of real users."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sqlite3
+import stat
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from discreet.errors import InvalidArgument
+from discreet.gateway.isolation import as_vault, problems, this_user
+from discreet.gateway.serve import Supervisor, check
+from discreet.gateway.settings import load_settings
+from discreet.gateway.store import GatewayStore
+
+from ..refusing import refuses
+from .house import COUNT, House
+from .served import DESK, OTHER, USERS, VAULT, as_user, give_to_vault, python_for_all, served_as_root
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can start processes of other users"),
+    pytest.mark.skipif(
+        os.geteuid() == 0 and python_for_all() is None, reason="no Python of this version that other users can run"
+    ),
+]
+LISTEN = 'http = "127.0.0.1:0"\nanswer_after = 0\n'
+OWN = ("clinic.gateway", "clinic.ledger", "clinic.ledger.checkpoint")
+CONNECT = """
+import socket, sys
+link = socket.socket(socket.AF_UNIX)
+link.settimeout(10)
+link.connect(sys.argv[1])
+try:
+    link.sendall(bytes.fromhex(sys.argv[2]))
+    print(len(link.recv(100)))
+except ConnectionError:
+    print(0)
+"""
+OPEN = """
+import os, sys
+for path in sys.argv[1:]:
+    try:
+        os.listdir(path) if os.path.isdir(path) else open(path, "rb").close()
+        print("read")
+    except OSError as error:
+        print(error.errno)
+"""
+
+
+@pytest.fixture
+def house(monkeypatch):
+    """The files of a gateway, as their owner should leave them."""
+    monkeypatch.setattr(sys, "executable", python_for_all())
+    folder = Path(tempfile.mkdtemp(prefix="clinic-"))
+    folder.chmod(0o755)
+    made = House(folder / "clinic", USERS + LISTEN)
+    made.open("ada")
+    give_to_vault(made.folder)
+    yield made
+    shutil.rmtree(folder)
+
+
+def found(house: House) -> list[str]:
+    return problems(house.policy, *load_settings(house.policy))
+
+
+def test_files_of_the_vault_are_isolated(house):
+    assert found(house) == []
+    check(house.policy)
+
+
+def test_files_that_the_desk_can_read_or_change(house):
+    paths = [house.folder / name for name in (*OWN, "clinic.toml", "visits.parquet")]
+    for path in paths:
+        path.chmod(0o604)
+    assert found(house) == [f"the desk can read {path}: chmod go-rwx {path}" for path in paths]
+    for path in paths:
+        path.chmod(0o602)
+    assert found(house) == [f"the desk can change {path}: chmod go-w {path}" for path in paths]
+
+
+def test_what_is_not_isolated_is_not_started(house):
+    (house.folder / "visits.parquet").chmod(0o644)
+    with refuses(InvalidArgument, "gateway-not-isolated"):
+        check(house.policy)
+    with refuses(InvalidArgument, "gateway-not-isolated"):
+        Supervisor(house.policy)
+
+
+def test_public_tables_may_be_read(house):
+    (house.folder / "prices.parquet").chmod(0o644)
+    assert found(house) == []
+
+
+def test_folders_that_the_desk_can_change(house):
+    house.folder.chmod(0o733)
+    assert found(house) == [f"the desk can change {house.folder}: chmod go-w {house.folder}"]
+    house.folder.chmod(0o711)
+    house.folder.parent.chmod(0o757)  # then it could put another folder in the place of this one
+    assert found(house) == [f"the desk can change {house.folder.parent}: chmod go-w {house.folder.parent}"]
+    house.folder.parent.chmod(0o1777)
+    assert found(house) == []
+
+
+def test_files_in_a_folder_of_data(house):
+    """A folder that cannot be listed, with files that can be read by whoever guesses their names."""
+    inside = house.folder / "clinic.gateway.data" / "1" / "visits.parquet"
+    inside.parent.mkdir(parents=True)
+    inside.touch(0o644)
+    for path in (inside.parent, inside.parent.parent):
+        path.chmod(0o711)
+    assert f"the desk can read {inside}: chmod go-rwx {inside}" in found(house)
+
+
+def test_files_of_root_are_not_the_vaults(house):
+    for name in (*OWN, "clinic.toml"):
+        os.chown(house.folder / name, 0, 0)
+    policy, own = house.policy, [house.folder / name for name in OWN]
+    assert found(house) == [
+        f"the vault cannot read {policy}: chown {VAULT} {policy}",
+        *(f"the vault cannot write {path}: chown {VAULT} {path}" for path in own),
+    ]
+
+
+def test_a_group_of_both(house, monkeypatch):
+    from discreet.gateway import isolation
+
+    users = (isolation.User(VAULT, VAULT), isolation.User(DESK, VAULT))
+    monkeypatch.setattr(isolation, "users_of", lambda _: users)
+    assert found(house) == ["vault and desk have the same group: give each its own"]
+
+
+def test_a_certificate_that_the_desk_cannot_read(house):
+    (house.folder / "key.pem").touch(0o600)
+    house.policy.write_text(
+        house.policy.read_text().replace("answer_after", 'certificate = "key.pem"\nkey = "key.pem"\nanswer_after', 1)
+    )
+    assert any(one.startswith(f"the desk cannot read {house.folder}/key.pem") for one in found(house))
+
+
+def test_a_python_that_others_cannot_run(house, monkeypatch):
+    hidden = house.folder / "python"
+    shutil.copy(python_for_all(), hidden)
+    hidden.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(hidden))
+    [problem] = found(house)
+    assert "cannot run" in problem
+
+
+def test_what_root_makes_for_the_vault_is_the_vaults(house):
+    for path in house.folder.glob("clinic.gateway*"):
+        path.unlink()
+    policy, settings = load_settings(house.policy)
+    before = (this_user(), os.getgroups(), os.environ["HOME"])
+    with as_vault(policy, settings):
+        assert os.geteuid() == VAULT
+        GatewayStore(settings.store).close()
+    assert (this_user(), os.getgroups(), os.environ["HOME"]) == before
+    assert os.stat(settings.store).st_uid == VAULT
+    os.chown(house.folder, 0, 0)  # it is not the vault's folder: somebody tries things out as root
+    with as_vault(policy, settings):
+        assert os.geteuid() == 0
+
+
+# --- the running gateway ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def running():
+    """`discreet serve` as root, with the list of capabilities that the unit of systemd leaves it."""
+    with served_as_root() as made:
+        made.token = _token(made)
+        made.serve(before=("setpriv", f"--bounding-set=-all,{','.join('+' + one for one in capabilities())}"))
+        yield made
+        assert made.stop() == 0
+        assert "NOT ISOLATED" not in made.errors
+
+
+def _token(made):
+    assert made.run("account", str(made.policy), "open", "ada", "--epsilon", "3").returncode == 0
+    return made.run("account", str(made.policy), "token", "ada").stdout.strip()
+
+
+def capabilities() -> list[str]:
+    """What the unit leaves to the supervisor."""
+    unit = (Path(__file__).parents[2] / "deploy" / "discreet@.service").read_text()
+    return re.search(r"^CapabilityBoundingSet=(.*)$", unit, re.M)[1].lower().replace("cap_", "").split()
+
+
+def status(number: int) -> dict[str, list[str]]:
+    lines = Path(f"/proc/{number}/status").read_text().splitlines()
+    return {name: rest.split() for name, _, rest in (line.partition(":") for line in lines)}
+
+
+@pytest.mark.slow
+def test_each_process_has_its_user_and_nothing_else(running):
+    assert running.post(running.token, COUNT).status_code == 200
+    children = running.children()
+    workers = running.children(children["vault"])
+    for number, user in ((children["vault"], VAULT), (workers["worker"], VAULT), (children["desk_process"], DESK)):
+        shown = status(number)
+        assert shown["Uid"] == shown["Gid"] == [str(user)] * 4
+        assert shown["Groups"] == []
+        assert shown["NoNewPrivs"] == ["1"]
+        assert int(shown["CapEff"][0], 16) == int(shown["CapPrm"][0], 16) == 0
+        assert re.search(r"Max core file size\s+0\s+0", Path(f"/proc/{number}/limits").read_text())
+        assert os.stat(f"/proc/{number}/environ").st_uid == 0  # it is not dumpable: its user cannot look inside
+
+
+@pytest.mark.slow
+def test_the_desk_is_told_no_place_and_no_password(running):
+    desk = Path(f"/proc/{running.children()['desk_process']}")
+    told = (desk / "environ").read_bytes() + (desk / "cmdline").read_bytes()
+    assert b"hunter2" not in told
+    assert str(running.folder).encode() not in told
+    opened = [os.readlink(one) for one in (desk / "fd").iterdir()]
+    assert not [one for one in opened if one.startswith(f"{running.folder}/clinic")]
+    vault = Path(f"/proc/{running.children()['vault']}")
+    assert b"hunter2" in (vault / "environ").read_bytes()  # the same test finds it where it is
+
+
+@pytest.mark.slow
+def test_a_process_of_the_desk_can_open_nothing(running):
+    running.post(running.token, COUNT)
+    names = ["visits.parquet", "clinic.ledger", "clinic.ledger-wal", "clinic.ledger.checkpoint", "clinic.gateway"]
+    names += ["clinic.gateway-wal", "clinic.gateway.data", "clinic.toml"]
+    paths = [str(running.folder / name) for name in names]
+    paths += [str(path) for path in (running.folder / "clinic.gateway.data").rglob("*")]
+    assert len(paths) >= len(names) + 3
+    denied = as_user(DESK, running.python, "-c", OPEN, *paths)
+    assert denied.stdout.split() == ["13"] * len(paths)
+    assert as_user(VAULT, running.python, "-c", OPEN, *paths).stdout.split() == ["read"] * len(paths)
+
+
+@pytest.mark.slow
+def test_the_socket_is_for_the_desk_alone(running):
+    from discreet.gateway.frames import packed
+
+    vault = Path(f"/proc/{running.children()['vault']}/cmdline").read_bytes().split(b"\0")
+    [path] = [word.decode() for word in vault if word.endswith(b"/vault")]
+    assert stat.S_ISSOCK(os.stat(path).st_mode)
+    health = packed({"id": 1, "verb": "health"}).hex()
+
+    def reply(user, group):
+        return as_user(user, running.python, "-c", CONNECT, path, health, group=group)
+
+    assert int(reply(DESK, DESK).stdout) > 0
+    assert "PermissionError" in reply(OTHER, OTHER).stderr
+    third = reply(OTHER, DESK)  # with the group of the desk it can connect, and the kernel says who it is
+    assert third.stdout.split() == ["0"]
+
+
+@pytest.mark.slow
+def test_the_check_of_the_command_line(running):
+    passed = running.run("serve", str(running.policy), "--check")
+    assert (passed.returncode, passed.stderr) == (0, "")
+    source = running.folder / "visits.parquet"
+    source.chmod(0o644)
+    failed = running.run("serve", str(running.policy), "--check")
+    source.chmod(0o600)
+    assert failed.returncode == 2
+    assert "gateway-not-isolated" in failed.stderr
+    assert "NOT ISOLATED" in failed.stderr
+    assert str(source) in failed.stderr
+    other = running.run("serve", str(running.policy), "--check", user=VAULT)
+    assert other.returncode == 2
+    assert "NOT ISOLATED" in other.stderr
+
+
+@pytest.mark.slow
+def test_root_looks_after_a_running_gateway(running, tmp_path):
+    """Commands of root leave no file that the vault cannot use."""
+    copy = tmp_path / "copy"
+    for words in (("list",), ("audit", "--verify"), ("backup", str(copy)), ("open", "bea", "--epsilon", "1")):
+        done = running.run("account", str(running.policy), *words)
+        assert done.returncode == 0, done.stderr
+    assert (copy.stat().st_uid, stat.S_IMODE(copy.stat().st_mode)) == (0, 0o600)
+    assert running.run("serve", str(running.policy), "--calibrate").returncode == 0
+    assert running.run("serve", str(running.policy), "--check").returncode == 0
+    token = running.run("account", str(running.policy), "token", "bea").stdout.strip()
+    assert running.post(token, COUNT).status_code == 200
+    assert running.run("account", str(running.policy), "revoke", "bea").returncode == 0
+    assert running.post(token, COUNT).status_code == 401
+
+
+@pytest.mark.slow
+def test_a_backup_is_restored(tmp_path):
+    """The steps of deploy/README.md: what was bought is free afterwards, and nothing spent is forgotten."""
+    with served_as_root() as made:
+        token = _token(made)
+        made.serve()
+        answer = made.post(token, COUNT)
+        assert made.run("account", str(made.policy), "backup", str(tmp_path / "clinic.gateway")).returncode == 0
+        ledger = made.folder / "clinic.ledger"
+        with closing(sqlite3.connect(ledger)) as old, closing(sqlite3.connect(tmp_path / "clinic.ledger")) as new:
+            old.backup(new)
+        assert made.stop() == 0
+        for name in ("clinic.gateway", "clinic.ledger"):
+            for path in made.folder.glob(f"{name}*"):
+                if path.is_file() and path.suffix != ".checkpoint":
+                    path.unlink()
+            shutil.copy(tmp_path / name, made.folder / name)
+        give_to_vault(made.folder)
+        refused = made.run("ledger", str(ledger), "--verify", user=VAULT)
+        assert refused.returncode == 1  # it may be an old copy
+        adopted = made.run("ledger", str(ledger), "--adopt", "restored in a test", user=VAULT)
+        assert adopted.returncode == 0, adopted.stderr
+        made.serve()
+        assert made.post(token, COUNT).json()["receipt"] == answer.json()["receipt"]
+        assert made.stop() == 0
+        assert len(made.charges()) == 1
