@@ -1,4 +1,4 @@
-"""What a change of the policy or of the version does: what is charged anew, what stays, and what is served."""
+"""What a change of the policy or of the published version does: what is charged anew, what stays, what is served."""
 
 from __future__ import annotations
 

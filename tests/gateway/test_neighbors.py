@@ -230,6 +230,25 @@ def test_who_hangs_up_pays_and_holds_the_lane(houses, tokens):
     assert one == other
 
 
+def test_two_accounts_at_the_same_time_do_not_meet(houses):
+    """Each is charged for itself, gets its own draws, and the receipts of the other are unknown, byte by byte."""
+    house = houses[1]
+    names = ("meets1", "meets2")
+    tokens = [house.open(name) for name in names]
+    asked = [(token, f"SELECT COUNT(*) AS n FROM visits WHERE cost > {n}") for n in range(3) for token in tokens]
+    with ThreadPoolExecutor(6) as pool:
+        replies = list(pool.map(lambda one: house.ask(*one, epsilon=0.05, key="same"), asked[:2]))
+        replies += list(pool.map(lambda one: house.ask(*one, epsilon=0.05), asked[2:]))
+    receipts = [json.loads(reply.body)["receipt"] for reply in replies]
+    assert len(set(receipts)) == 6
+    charged = [entry.analyst for entry in house.charges()]
+    assert [charged.count(name) for name in names] == [3, 3]
+    for (token, _), receipt in zip(asked, receipts, strict=True):
+        other = tokens[token == tokens[0]]
+        assert house.call("again", token, receipt=receipt).header["ok"]
+        assert house.call("again", other, receipt=receipt) == house.call("again", other, receipt="999-ffff")
+
+
 @pytest.mark.slow
 def test_late_answers_leave_the_same(houses, tokens):
     """Too short for any answer: the same error, the same charge, nothing stored, with a key and without."""

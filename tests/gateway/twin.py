@@ -1,7 +1,7 @@
 """A vault that is one of several on one PostgreSQL: `python twin.py POLICY …` runs the vault, with short limits.
 
-With STEP=charge, a lane that has the lock of the ledger stops with its vault, as if their machine was cut off: once, and
-not before the file STEP_DONE.armed exists.
+With STEP=charge, a lane that has the lock of the ledger stops with its vault, as if their machine was cut off: once,
+and not before the file STEP_DONE.armed exists.
 """
 
 from __future__ import annotations
