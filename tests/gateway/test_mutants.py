@@ -13,6 +13,7 @@ import pytest
 
 import discreet as dp
 from discreet.datasets.database import Database
+from discreet.datasets.prepared import Prepared
 from discreet.gateway import worker
 from discreet.gateway.worker import Worker
 
@@ -80,8 +81,8 @@ def reader_opens_private_rows(monkeypatch):
 
 
 def only_the_first_part_is_owed(monkeypatch):
-    real = Database.owed
-    monkeypatch.setattr(Database, "owed", lambda self, *given, **named: real(self, *given, **named)[:1])
+    real = Prepared.owed
+    monkeypatch.setattr(Prepared, "owed", lambda self, **named: real(self, **named)[:1])
 
 
 def version_from_the_time_of_a_file(monkeypatch):

@@ -207,6 +207,7 @@ def test_most_of_them_are_answered(houses):
     assert sum(header["ok"] for header in plans) >= 10
 
 
+@pytest.mark.slow
 def test_who_hangs_up_pays_and_holds_the_lane(houses, tokens):
     """The slot lasts until its end, the answer is stored, and to ask again is free."""
     sql = "SELECT COUNT(*) AS hung FROM visits WHERE cost > 50"
@@ -214,13 +215,13 @@ def test_who_hangs_up_pays_and_holds_the_lane(houses, tokens):
     def hang_up(house, token):
         charged = len(house.charges())
         with house.link() as link:
-            link.send("ask", token, sql=sql, epsilon=0.05, answer_after="700ms", key="hung")
+            link.send("ask", token, sql=sql, epsilon=0.05, answer_after="10s", key="hung")
             begun = time.monotonic()
             while len(house.charges()) == charged:
                 time.sleep(0.01)
         other = house.open("waits")
         assert house.ask(other, sql).header["ok"]
-        assert time.monotonic() - begun > 0.5  # behind the slot of the one who has gone
+        assert time.monotonic() - begun > 5  # behind the slot of the one who has gone
         first = standing(house, token)
         assert house.ask(token, sql, epsilon=0.05, key="hung").header["ok"]
         assert standing(house, token) == first
