@@ -50,7 +50,7 @@ def opened(house, kind):
     opening = {"policy": house.policy.read_text(), "folder": str(house.folder), "version": "1"}
     link, _ = socket.socketpair()
     with link, _:
-        return Worker(link, kind, opening | {"store": str(house.folder / "clinic.gateway")})
+        return Worker(link, kind, opening | {"copies": str(house.folder / "clinic.gateway.data")})
 
 
 def a_reader_has_no_private_row(house):

@@ -61,7 +61,7 @@ def time_questions(policy: Policy, settings: Settings, questions: list[str] | No
     """Answer typical questions, or given ones, as a lane would, and say how long each takes. The ledger of the policy
     is not charged: nothing that is drawn here is shown.
     """
-    place = published(policy, settings.version, settings.store)
+    place = published(policy, settings.version, settings.copies)
     if place.engine.kind == "duckdb" and settings.lane_memory:
         place = replace(place, engine=replace(place.engine, memory=settings.lane_memory))
     engine = open_engine(place)

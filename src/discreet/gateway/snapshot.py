@@ -14,7 +14,6 @@ from pathlib import Path
 
 from discreet.datasets.policy import Policy
 from discreet.errors import InvalidArgument
-from discreet.ledger.store import URLS
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -32,7 +31,7 @@ def named(policy: Policy, version: str) -> Policy:
     return replace(policy, tables=tables)
 
 
-def published(policy: Policy, version: str, store: str) -> Policy:
+def published(policy: Policy, version: str, copies: str) -> Policy:
     """The policy with the sources of a published version. A version that is new is copied first, completely or not at
     all. Tables of PostgreSQL and Spark are not copied: there the owner promises that they stay as they are.
     """
@@ -46,9 +45,9 @@ def published(policy: Policy, version: str, store: str) -> Policy:
         for name, table in policy.tables.items()
         if isinstance(table.source, str | Path) and policy.engine.kind == "duckdb"
     }
-    if not files or store.startswith(URLS):
+    if not files:
         return policy
-    folder = Path(f"{store}.data") / version
+    folder = Path(copies) / version
     if not folder.is_dir():
         _copy(files, folder)
     tables = dict(policy.tables)

@@ -275,7 +275,7 @@ class Vault:
             "form": asked.form,
             "key": asked.key,
             "others": others,
-            "spends": caller.role == "owner" or caller.role in CHARGED,
+            "spends": spends(caller),
         }
 
     def _check_room(self, caller: Caller) -> None:
@@ -361,7 +361,7 @@ class Vault:
         return {"late": count, "charged": asked, "bits": late.promised_bits(self.store, self.settings.late_allowed)}
 
     async def _read(self, verb: str, caller: Caller, **given: Any) -> Frame:
-        reply = await self._readers.ask(verb, {"analyst": account_of(caller), **given})
+        reply = await self._readers.ask(verb, {"analyst": account_of(caller), "spends": spends(caller), **given})
         if not reply.header.get("ok"):
             raise _failure(reply)
         return reply
@@ -428,6 +428,11 @@ def account_of(caller: Caller) -> str:
     return caller.account if caller.role in CHARGED else ""
 
 
+def spends(caller: Caller) -> bool:
+    """Whether a caller has a budget, so that something remains of it."""
+    return caller.role == "owner" or caller.role in CHARGED
+
+
 def late_error() -> EngineFailed:
     """What leaves at the end of a slot if no answer did: the same, whatever the reason."""
     return EngineFailed(
@@ -468,9 +473,9 @@ def open_vault(policy_file: str | Path) -> Vault:
         "policy": file.read_text(encoding="utf-8"),
         "folder": str(file.parent),
         "version": settings.version,
-        "store": settings.store,
+        "copies": settings.copies,
     }
-    published(policy, settings.version, settings.store)
+    published(policy, settings.version, settings.copies)
     ledger = Ledger.open(policy.ledger, protects=policy.unit, limit=policy.limit, rule=policy.rule)
     store = GatewayStore(settings.store)
     policies.record_policy(store, policy.public_text(), time.time())

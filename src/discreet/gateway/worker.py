@@ -32,6 +32,7 @@ from discreet.ledger import Ledger
 from discreet.ledger.record import to_text
 from discreet.ledger.store import IN_MEMORY
 from discreet.ledger.views import NotBought, Replays, Watched
+from discreet.sql.running.combined import STATEMENT_FAILED
 
 ROOM = 2**30
 """The memory of a lane for what Python does with the results of its engine, beyond twice `lane_memory`."""
@@ -73,12 +74,11 @@ class Worker:
             header = frame.header
             try:
                 reply = getattr(self, f"do_{header['verb']}")(**header["given"])
-            except EngineFailed:
-                reply = Frame({"ok": False, "failed": True})
+            except EngineFailed as error:
+                made_of_answers = error.code == STATEMENT_FAILED
+                reply = refusal(error) if made_of_answers else Frame({"ok": False, "failed": True})
             except DiscreetError as error:
                 reply = refusal(error)
-            except MemoryError:
-                reply = Frame({"ok": False, "failed": True})
             except Exception:  # its message could quote a value
                 reply = Frame({"ok": False, "failed": True})
             if reply is not None:
@@ -127,18 +127,18 @@ class Worker:
         epsilon = asked.epsilon if owed else 0
         return Frame({"ok": True, "bought": False, "owed": [to_text(cost) for cost in owed], "epsilon": str(epsilon)})
 
-    def do_plan(self, sql: str, options: dict[str, Any], analyst: str) -> Frame:
+    def do_plan(self, sql: str, options: dict[str, Any], analyst: str, spends: bool) -> Frame:
         """Explain a question."""
-        explained = self._database(analyst).explain(sql, **options)
+        explained = self._database(analyst, spends=spends).explain(sql, **options)
         return _json({**explained.data, "text": str(explained)})
 
-    def do_describe(self, sql: str, analyst: str) -> Frame:
+    def do_describe(self, sql: str, analyst: str, spends: bool) -> Frame:
         """The columns that an answer would have, without an ε."""
-        return _json({"columns": [vars(column) for column in self._database(analyst).describe(sql)]})
+        return _json({"columns": [vars(column) for column in self._database(analyst, spends=spends).describe(sql)]})
 
-    def do_tables(self, analyst: str) -> Frame:
+    def do_tables(self, analyst: str, spends: bool) -> Frame:
         """What may be asked."""
-        return _json(self._database(analyst).tables.as_json())
+        return _json(self._database(analyst, spends=spends).tables.as_json())
 
     def _database(self, analyst: str, others: Any = (), *, spends: bool = True) -> Database:
         """The database as an analyst sees it. The ledger of a lane says what it is about to charge."""
@@ -158,7 +158,7 @@ class Worker:
 
 def _opened(policy: Policy, opening: Mapping[str, Any]) -> Engine:
     """The engine on the published sources, with the memory and the threads of one lane."""
-    place = published(policy, opening["version"], opening["store"])
+    place = published(policy, opening["version"], opening["copies"])
     if place.engine.kind == "duckdb":
         own = {name: opening[name] for name in ("memory", "threads") if opening.get(name)}
         place = replace(place, engine=replace(place.engine, **own))
