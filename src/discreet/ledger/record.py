@@ -60,6 +60,8 @@ KINDS: dict[str, type] = {
 }
 
 T = TypeVar("T")
+_SIMPLE = (Pure, Approx, ZeroConcentrated)
+"""Guarantees whose fields are numbers, text and a unit."""
 _NUMBERS = ("epsilon", "delta", "rho", "order", "mu", "conversion")
 
 
@@ -75,7 +77,16 @@ def to_text(value: Guarantee | filters.Rule | Unit) -> str:
     """A guarantee, a rule or a unit as text. Equal meanings give equal text: 1, 1.0 and Fraction(1) are written
     alike.
     """
+    kind: Any = type(value)
+    if kind in _SIMPLE:
+        return _simple_text(kind, *[getattr(value, name) for name in _form_of(kind)[1]])
     return canonical(_plain(value))
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _simple_text(kind: type, *values: Any) -> str:
+    # by type, too: 0.1 and Fraction(0.1) are equal, and mean different decimals
+    return canonical(_plain(kind(**dict(zip(_form_of(kind)[1], values, strict=True)))))
 
 
 @lru_cache(maxsize=1024)

@@ -67,7 +67,7 @@ class Draft:
     def standing(self, analyst: str) -> Standing:
         """Each account that a charge affects: its rule, and what was spent."""
         names = dict.fromkeys((WHOLE, analyst))
-        if not names.keys() <= self.accounts.keys():
+        if any(name not in self.accounts for name in names):
             # an account that is not here is not in a row of this draft either
             self.accounts = accounts.standing(self.execute, analyst, self._before) | dict(self.accounts)
         return {name: self.accounts[name] for name in names}
