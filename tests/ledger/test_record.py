@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet as dp
+from discreet.errors import IncompatibleGuarantee
 from discreet.guarantees.rules.best_of import RULES, rule_for
 from discreet.guarantees.unit import Unit
 from discreet.ledger import book, checkpoint, record, values
@@ -170,6 +171,10 @@ def test_equal_numbers_of_other_types_keep_their_own_text():
     for _ in range(2):  # what was written before is remembered
         assert '"ratio":"1/10"' in record.to_text(dp.Pure(epsilon=0.1))
         assert f'"ratio":"{exact}"' in record.to_text(dp.Pure(epsilon=exact))
+        for epsilon in (0.1, exact):
+            stated = record.state_for(dp.Pure(epsilon=epsilon), dp.row())
+            assert stated == dp.Pure(epsilon=epsilon).stated_for(dp.row())
+            assert type(stated.epsilon) is type(epsilon)
     units = dp.row(), dp.person("id"), dp.person("id", neighbors="replace")
     assert len({record.to_text(dp.Pure(epsilon=0.1, protects=unit)) for unit in units}) == 3
 
@@ -201,3 +206,16 @@ def test_costs_have_their_canonical_text(costs):
 def test_a_checkpoint_is_read_as_it_was_written(text, number, answers):
     seen = checkpoint.Seen(text, number, "c" * 64, 7, answers)
     assert checkpoint._read_slot(checkpoint._slot(seen)) == seen
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=lambda g: type(g).__name__)
+def test_a_remembered_guarantee_is_stated_for_the_same_unit(guarantee):
+    for unit in (guarantee.protects or dp.row(), dp.person("id", neighbors="replace")):
+        for _ in range(2):
+            try:
+                expected = guarantee.stated_for(unit)
+            except IncompatibleGuarantee as error:
+                with refuses(IncompatibleGuarantee, error.code):
+                    record.state_for(guarantee, unit)
+            else:
+                assert record.to_text(record.state_for(guarantee, unit)) == record.to_text(expected)

@@ -78,15 +78,32 @@ def to_text(value: Guarantee | filters.Rule | Unit) -> str:
     alike.
     """
     kind: Any = type(value)
-    if kind in _SIMPLE:
-        return _simple_text(kind, *[getattr(value, name) for name in _form_of(kind)[1]])
-    return canonical(_plain(value))
+    return _simple_text(kind, *_values(value)) if kind in _SIMPLE else canonical(_plain(value))
+
+
+def state_for(guarantee: Guarantee, unit: Unit) -> Guarantee:
+    """The same as `guarantee.stated_for(unit)`, which checks its numbers again: here they are remembered."""
+    kind = type(guarantee)
+    return _simple_for(unit, kind, *_values(guarantee)) if kind in _SIMPLE else guarantee.stated_for(unit)
+
+
+# both remember by type, too: 0.1 and Fraction(0.1) are equal, and mean different decimals
+@lru_cache(maxsize=1024, typed=True)
+def _simple_text(kind: type, *values: Any) -> str:
+    return canonical(_plain(_simple(kind, values)))
 
 
 @lru_cache(maxsize=1024, typed=True)
-def _simple_text(kind: type, *values: Any) -> str:
-    # by type, too: 0.1 and Fraction(0.1) are equal, and mean different decimals
-    return canonical(_plain(kind(**dict(zip(_form_of(kind)[1], values, strict=True)))))
+def _simple_for(unit: Unit, kind: type, *values: Any) -> Guarantee:
+    return _simple(kind, values).stated_for(unit)
+
+
+def _simple(kind: type, values: tuple[Any, ...]) -> Guarantee:
+    return kind(**dict(zip(_form_of(kind)[1], values, strict=True)))  # type: ignore[no-any-return]
+
+
+def _values(value: Any) -> list[Any]:
+    return [getattr(value, name) for name in _form_of(type(value))[1]]
 
 
 @lru_cache(maxsize=1024)

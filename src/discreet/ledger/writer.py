@@ -209,7 +209,7 @@ class Writer:
                 for job in group:
                     draft.try_job(job)
                 changed = self.store.finish(draft.statements())
-            if any(count != 1 for count in changed):
+            if changed.count(1) != len(changed):
                 raise LedgerUnavailable(
                     "Another process wrote to the ledger first. Nothing was spent. Ask again.", code="ledger-busy"
                 )
