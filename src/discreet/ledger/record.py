@@ -83,7 +83,7 @@ def to_text(value: Guarantee | filters.Rule | Unit) -> str:
 
 def state_for(guarantee: Guarantee, unit: Unit) -> Guarantee:
     """The same as `guarantee.stated_for(unit)`, which checks its numbers again: here they are remembered."""
-    kind = type(guarantee)
+    kind: Any = type(guarantee)
     return _simple_for(unit, kind, *_values(guarantee)) if kind in _SIMPLE else guarantee.stated_for(unit)
 
 
@@ -103,7 +103,8 @@ def _simple(kind: type, values: tuple[Any, ...]) -> Guarantee:
 
 
 def _values(value: Any) -> list[Any]:
-    return [getattr(value, name) for name in _form_of(type(value))[1]]
+    kind: Any = type(value)
+    return [getattr(value, name) for name in _form_of(kind)[1]]
 
 
 @lru_cache(maxsize=1024)

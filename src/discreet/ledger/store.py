@@ -12,8 +12,8 @@ import os
 import re
 import threading
 import weakref
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 from discreet.errors import DiscreetError, InvalidArgument
@@ -137,13 +137,39 @@ class PerProcess:
     def _let_go_before_fork(self) -> None:
         """Close what a child must not inherit, if it can be opened again."""
 
-    def _held(self) -> _Held:
+    @contextmanager
+    def _held(self) -> Iterator[None]:
         """The connection, opened if necessary, for one thread."""
-        return _Held(self)
+        if self._process != os.getpid():  # a fork that Python did not see
+            _after_in_child()
+        with self._lock:
+            try:
+                if self._connection is None:
+                    self._connection = self._connect()
+                yield
+            except Exception as error:
+                explained = self._explained(error)
+                if explained is None:
+                    raise
+                raise explained from None
 
-    def transaction(self, *, write: bool) -> AbstractContextManager[Execute]:
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[Execute]:
         """One transaction, durable when it ends, rolled back on any error."""
-        return _Transaction(self, write=write)
+        with self._held():
+            if self._inside:
+                raise RuntimeError("a transaction of a ledger inside another one")
+            self._inside, self._ended = True, False
+            try:
+                self._begin(write=write)
+                yield self._execute
+                if not self._ended:
+                    self._execute("COMMIT")
+            except BaseException:
+                self._undo()
+                raise
+            finally:
+                self._inside = False
 
     def run(self, statements: Sequence[Statement]) -> list[Rows]:
         """Run statements inside the transaction."""
@@ -184,83 +210,6 @@ class PerProcess:
     def __del__(self) -> None:
         if getattr(self, "_connection", None) is not None:
             self.close()
-
-
-class _Held:
-    """The connection of a store, opened if necessary, for one thread inside of `with`."""
-
-    def __init__(self, store: PerProcess) -> None:
-        self._store = store
-
-    def __enter__(self) -> Any:
-        store = self._store
-        if store._process != os.getpid():  # a fork that Python did not see
-            _after_in_child()
-        self._lock = store._lock  # after a fork inside of `with`, the child's store has another one
-        self._lock.acquire()
-        try:
-            if store._connection is None:
-                store._connection = store._connect()
-            return self._begin()
-        except BaseException as error:
-            self._leave(error)
-            raise
-
-    def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
-        try:
-            self._end(error)
-        except BaseException as last:
-            self._leave(last)
-            raise
-        self._leave(error)
-
-    def _begin(self) -> Any:
-        return None
-
-    def _end(self, error: BaseException | None) -> None:
-        pass
-
-    def _leave(self, error: BaseException | None) -> None:
-        """Let others use the connection. An error of the database is raised as one that a person understands."""
-        self._lock.release()
-        if isinstance(error, Exception) and (explained := self._store._explained(error)) is not None:
-            raise explained from None
-
-
-class _Transaction(_Held):
-    """A transaction of a store. It is a class, because a function with a `yield` would take longer than its
-    statements.
-    """
-
-    def __init__(self, store: PerProcess, *, write: bool) -> None:
-        super().__init__(store)
-        self._write = write
-
-    def _begin(self) -> Execute:
-        store = self._store
-        if store._inside:
-            raise RuntimeError("a transaction of a ledger inside another one")
-        store._inside, store._ended = True, False
-        try:
-            store._begin(write=self._write)
-        except BaseException as error:
-            self._end(error)
-            raise
-        return store._execute
-
-    def _end(self, error: BaseException | None) -> None:
-        store = self._store
-        try:
-            if error is not None:
-                store._undo()
-            elif not store._ended:
-                try:
-                    store._execute("COMMIT")
-                except BaseException:
-                    store._undo()
-                    raise
-        finally:
-            store._inside = False
 
 
 _stores: weakref.WeakSet[PerProcess] = weakref.WeakSet()
