@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet as dp
+from discreet.errors import IncompatibleGuarantee
 from discreet.guarantees.rules.best_of import RULES, rule_for
 from discreet.guarantees.unit import Unit
-from discreet.ledger import record, values
+from discreet.ledger import book, checkpoint, record, values
 
 from ..refusing import refuses
 
@@ -161,3 +162,60 @@ def test_other_bytes_are_refused():
     for data in (b"", b"pickle", values.encode(5)[1:], whole[:-1], *torn, *lengths):
         with refuses(dp.InvalidArgument, "ledger-answer-unreadable"):
             values.decode(data)
+
+
+def test_equal_numbers_of_other_types_keep_their_own_text():
+    """0.1 means one tenth, and Fraction(0.1) what a double holds. Python finds them equal."""
+    exact = Fraction(0.1)
+    assert dp.Pure(epsilon=0.1) == dp.Pure(epsilon=exact)
+    for _ in range(2):  # what was written before is remembered
+        assert '"ratio":"1/10"' in record.to_text(dp.Pure(epsilon=0.1))
+        assert f'"ratio":"{exact}"' in record.to_text(dp.Pure(epsilon=exact))
+        for epsilon in (0.1, exact):
+            stated = record.state_for(dp.Pure(epsilon=epsilon), dp.row())
+            assert stated == dp.Pure(epsilon=epsilon).stated_for(dp.row())
+            assert type(stated.epsilon) is type(epsilon)
+    units = dp.row(), dp.person("id"), dp.person("id", neighbors="replace")
+    assert len({record.to_text(dp.Pure(epsilon=0.1, protects=unit)) for unit in units}) == 3
+
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
+ODD = '"\\/\n\x00\x1f\x7f\u2028é😀'
+
+
+@given(TEXTS, st.one_of(st.none(), TEXTS), st.integers())
+def test_a_row_is_chained_by_its_canonical_text(text, perhaps, number):
+    for some in (text, ODD):
+        values = (number, *[some] * 7, perhaps, None, some, some, number)
+        assert book._values_text(values) == record.canonical(values)
+
+
+@pytest.mark.parametrize("wrong", [True, 1.5, [1], {"b": 1, "a": 2}])
+def test_a_value_of_another_type_has_its_canonical_text(wrong):
+    values = (1, *["a"] * 7, wrong, None, "a", "a", 2)
+    assert book._values_text(values) == record.canonical(values)
+
+
+@given(st.dictionaries(TEXTS, st.lists(st.integers(0), max_size=3).map(tuple), max_size=3))
+def test_costs_have_their_canonical_text(costs):
+    for some in (costs, {**costs, ODD: (2**70,)}):
+        assert book._vectors_text(some) == record.canonical(some)
+
+
+@given(TEXTS, st.integers(0, 2**62), st.integers(0, 2**62))
+def test_a_checkpoint_is_read_as_it_was_written(text, number, answers):
+    seen = checkpoint.Seen(text, number, "c" * 64, 7, answers)
+    assert checkpoint._read_slot(checkpoint._slot(seen)) == seen
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=lambda g: type(g).__name__)
+def test_a_remembered_guarantee_is_stated_for_the_same_unit(guarantee):
+    for unit in (guarantee.protects or dp.row(), dp.person("id", neighbors="replace")):
+        for _ in range(2):
+            try:
+                expected = guarantee.stated_for(unit)
+            except IncompatibleGuarantee as error:
+                with refuses(IncompatibleGuarantee, error.code):
+                    record.state_for(guarantee, unit)
+            else:
+                assert record.to_text(record.state_for(guarantee, unit)) == record.to_text(expected)

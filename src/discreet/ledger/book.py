@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import product
+from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
 from discreet._version import __version__
@@ -21,7 +22,23 @@ WHOLE = ""
 
 
 def _chain(before: str, values: tuple[Any, ...]) -> str:
-    return hashlib.sha256(f"{before}\n{canonical(values)}".encode()).hexdigest()
+    return hashlib.sha256(f"{before}\n{_values_text(values)}".encode()).hexdigest()
+
+
+def _values_text(values: tuple[Any, ...]) -> str:
+    """The same as `canonical`, for the values of a row."""
+    if tuple(map(type, values)) not in _TYPES_BEFORE_CHAIN:
+        return canonical(values)
+    parts = [
+        encode_basestring(value) if type(value) is str else "null" if value is None else str(value) for value in values
+    ]
+    return f"[{','.join(parts)}]"
+
+
+def _vectors_text(vectors: Mapping[str, Vector]) -> str:
+    """The same as `canonical`, for costs and totals."""
+    parts = [f"{encode_basestring(name)}:[{','.join(map(int.__repr__, vectors[name]))}]" for name in sorted(vectors)]
+    return f"{{{','.join(parts)}}}"
 
 
 class EntryRow(NamedTuple):
@@ -64,6 +81,7 @@ _KINDS = {"number": (int,), "microseconds": (int,)} | dict.fromkeys(
 )
 _TYPES = frozenset(product(*(_KINDS.get(name, (str,)) for name in EntryRow._fields)))
 """The types that the values of a row can have."""
+_TYPES_BEFORE_CHAIN = frozenset(types[:-1] for types in _TYPES)
 
 _LATER = ("charge", "limit", "renewal", "account", "adoption")
 _YEAR_9999 = 253_370_764_800 * 10**6
@@ -129,6 +147,9 @@ _COLUMNS = ", ".join(f"entries.{name}" for name in EntryRow._fields)
 _MARKS = ", ".join("?" for _ in EntryRow._fields)
 HEAD = "SELECT number, chain, answers FROM head"
 _MOVED = "FROM head WHERE one = 1 AND number = ? AND chain = ? AND answers = ?"
+_MOVE = "UPDATE head SET number = ?, chain = ?, answers = ? WHERE one = 1 AND number = ? AND chain = ? AND answers = ?"
+_ADD_ENTRY = f"INSERT INTO entries ({', '.join(EntryRow._fields)}) SELECT {_MARKS} {_MOVED}"
+_ADD_ANSWER = f"INSERT INTO answers (number, data, digest, not_private) SELECT ?, ?, ?, ? {_MOVED}"
 _WITH_BEFORE = "LEFT JOIN entries AS before ON before.number = entries.number - 1"
 
 
@@ -139,7 +160,7 @@ def head(execute: Execute) -> Head:
 
 def head_in(found: list[tuple[Any, ...]]) -> Head:
     """The last entry, from what `HEAD` found."""
-    if len(found) != 1 or [type(value) for value in found[0]] != [int, str, int] or not 0 <= found[0][0] < 2**62:
+    if len(found) != 1 or tuple(map(type, found[0])) != (int, str, int) or not 0 <= found[0][0] < 2**62:
         raise damage_error("its head is missing or invalid")
     return Head(*found[0])
 
@@ -262,7 +283,7 @@ def analysts(execute: Execute) -> tuple[str, ...]:
 def entry_after(after: Head | None, facts: Mapping[str, Any]) -> EntryRow:
     """The entry that follows `after`, or the first one, with its chain value."""
     number, before = (0, "") if after is None else (after.number + 1, after.chain)
-    costs, totals = canonical(facts["costs"]), canonical(facts["totals"])
+    costs, totals = _vectors_text(facts["costs"]), _vectors_text(facts["totals"])
     values = (
         number,
         *(facts["kind"], facts["analyst"], facts["asked"], facts.get("mechanism", ""), facts["content"]),
@@ -282,15 +303,10 @@ def moving(before: Head, after: Head, rows: Sequence[EntryRow], answers: Mapping
     """The statements that move the head and write what is new. Each changes one row, and none does if the head is not
     where it was read.
     """
-    move = (
-        "UPDATE head SET number = ?, chain = ?, answers = ? WHERE one = 1 AND number = ? AND chain = ? AND answers = ?"
-    )
-    entry = f"INSERT INTO entries ({', '.join(EntryRow._fields)}) SELECT {_MARKS} {_MOVED}"
-    answer = f"INSERT INTO answers (number, data, digest, not_private) SELECT ?, ?, ?, ? {_MOVED}"
     return [
-        (move, *after, *before),
-        *((entry, *row, *after) for row in rows),
-        *((answer, number, *stored, *after) for number, stored in answers.items()),
+        (_MOVE, *after, *before),
+        *[(_ADD_ENTRY, *row, *after) for row in rows],
+        *[(_ADD_ANSWER, number, *stored, *after) for number, stored in answers.items()],
     ]
 
 

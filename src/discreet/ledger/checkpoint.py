@@ -13,6 +13,7 @@ import os
 import time
 from contextlib import suppress
 from itertools import chain, repeat
+from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -115,11 +116,21 @@ class LockedCheckpoint:
         fcntl.flock(self._file, fcntl.LOCK_UN)  # a child process that was forked meanwhile holds the same lock
         os.close(self._file)
 
+    def _take(self) -> bool:
+        """Take the lock, unless somebody has it."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
     def _wait(self) -> None:
+        if self._take():
+            return
         deadline = time.monotonic() + PATIENCE
         for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
-            with suppress(BlockingIOError):
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            time.sleep(pause)
+            if self._take():
                 return
             if time.monotonic() > deadline:
                 raise LedgerUnavailable(
@@ -127,7 +138,6 @@ class LockedCheckpoint:
                     f"{self._advice}",
                     code="ledger-busy",
                 )
-            time.sleep(pause)
 
     def read(self) -> Seen | None:
         """What was seen last. None if nothing readable is in the file."""
@@ -163,7 +173,8 @@ class LockedCheckpoint:
 
 
 def _slot(seen: Seen) -> bytes:
-    text = json.dumps(seen)
+    ledger, chain = encode_basestring_ascii(seen.ledger), encode_basestring_ascii(seen.chain)
+    text = f"[{ledger}, {seen.number}, {chain}, {seen.file}, {seen.answers}]"
     line = f"{text} {hashlib.sha256(text.encode()).hexdigest()[:16]}\n".encode()
     return line.ljust(_SLOT)
 

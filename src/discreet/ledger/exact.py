@@ -37,7 +37,7 @@ def exact_text(value: Any, instead: Callable[[Any], Any] = lambda value: value) 
     """The text of a value. Different values have different texts. `instead` can replace a part of the value, if it is
     no text and no number.
     """
-    return next(exact_texts([value], instead))
+    return _PLAIN.encode(_Writer(instead).exact(value))
 
 
 def exact_texts(values: Iterable[Any], instead: Callable[[Any], Any] = lambda value: value) -> Iterator[str]:

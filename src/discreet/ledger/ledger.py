@@ -18,6 +18,7 @@ from discreet.ledger import accounts, answers, book, marks, opening, verificatio
 from discreet.ledger.accounts import Account, Standing
 from discreet.ledger.book import WHOLE, EntryRow, Stored
 from discreet.ledger.entry import Entry, entry_of
+from discreet.ledger.record import state_for
 from discreet.ledger.request import Identity, Request, identity_again, public_text, request_of
 from discreet.ledger.store import IN_MEMORY, Execute, Rows, Statement, Store, open_store
 from discreet.ledger.writer import Draft, Writer
@@ -223,7 +224,7 @@ class Ledger:
         """
         if not isinstance(guarantee, Guarantee):
             raise InvalidArgument("The charge must be a guarantee, such as dp.Pure(epsilon=0.1).", code="wrong-type")
-        stated = guarantee.stated_for(self.protects)
+        stated = state_for(guarantee, self.protects)
         request = request_of(stated, asked, mechanism, key, identity, about)
         while True:
             found, request = self._known(request)

@@ -17,7 +17,7 @@ def add_mark(asked: str, mark: str) -> str:
 
 def split_mark(text: str) -> tuple[str, str]:
     """The recorded request, and its mark."""
-    found = _MARK.search(text)
+    found = _MARK.search(text) if _SIGN in text else None
     return (text, "") if found is None else (text[: found.start()], found[1])
 
 

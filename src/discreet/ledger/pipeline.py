@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import select
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from discreet.ledger.store import Rows, Statement
@@ -85,20 +85,19 @@ class Pipeline:
             found.append(result)
 
     def _read(self, result: Any) -> Found:
-        columns = range(result.nfields)
-        types = [result.ftype(column) for column in columns]
+        get = result.get_value
+        columns = [(column, self._reader(result.ftype(column))) for column in range(result.nfields)]
         rows = [
-            tuple(self._value(types[column], result.get_value(row, column)) for column in columns)
+            tuple([None if (content := get(row, column)) is None else read(content) for column, read in columns])
             for row in range(result.ntuples)
         ]
         return Found(rows, result.command_tuples or 0)
 
-    def _value(self, kind: int, content: bytes | None) -> Any:
-        if content is None:
-            return None
+    def _reader(self, kind: int) -> Callable[[bytes], Any]:
+        """The function that reads a value of a PostgreSQL type."""
         if kind == _BYTES:
-            return self._psycopg.pq.Escaping().unescape_bytea(content)
-        return int(content) if kind in _INTEGERS else content.decode()
+            return self._psycopg.pq.Escaping().unescape_bytea  # type: ignore[no-any-return]
+        return int if kind in _INTEGERS else bytes.decode
 
     def _error(self, result: Any) -> Exception:
         field = self._psycopg.pq.DiagnosticField

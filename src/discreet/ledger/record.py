@@ -60,6 +60,8 @@ KINDS: dict[str, type] = {
 }
 
 T = TypeVar("T")
+_SIMPLE = (Pure, Approx, ZeroConcentrated)
+"""Guarantees whose fields are numbers, text and a unit."""
 _NUMBERS = ("epsilon", "delta", "rho", "order", "mu", "conversion")
 
 
@@ -75,7 +77,34 @@ def to_text(value: Guarantee | filters.Rule | Unit) -> str:
     """A guarantee, a rule or a unit as text. Equal meanings give equal text: 1, 1.0 and Fraction(1) are written
     alike.
     """
-    return canonical(_plain(value))
+    kind: Any = type(value)
+    return _simple_text(kind, *_values(value)) if kind in _SIMPLE else canonical(_plain(value))
+
+
+def state_for(guarantee: Guarantee, unit: Unit) -> Guarantee:
+    """The same as `guarantee.stated_for(unit)`, which checks its numbers again: here they are remembered."""
+    kind: Any = type(guarantee)
+    return _simple_for(unit, kind, *_values(guarantee)) if kind in _SIMPLE else guarantee.stated_for(unit)
+
+
+# both remember by type, too: 0.1 and Fraction(0.1) are equal, and mean different decimals
+@lru_cache(maxsize=1024, typed=True)
+def _simple_text(kind: type, *values: Any) -> str:
+    return canonical(_plain(_simple(kind, values)))
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _simple_for(unit: Unit, kind: type, *values: Any) -> Guarantee:
+    return _simple(kind, values).stated_for(unit)
+
+
+def _simple(kind: type, values: tuple[Any, ...]) -> Guarantee:
+    return kind(**dict(zip(_form_of(kind)[1], values, strict=True)))  # type: ignore[no-any-return]
+
+
+def _values(value: Any) -> list[Any]:
+    kind: Any = type(value)
+    return [getattr(value, name) for name in _form_of(kind)[1]]
 
 
 @lru_cache(maxsize=1024)

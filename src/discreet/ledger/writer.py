@@ -67,7 +67,7 @@ class Draft:
     def standing(self, analyst: str) -> Standing:
         """Each account that a charge affects: its rule, and what was spent."""
         names = dict.fromkeys((WHOLE, analyst))
-        if not names.keys() <= self.accounts.keys():
+        if any(name not in self.accounts for name in names):
             # an account that is not here is not in a row of this draft either
             self.accounts = accounts.standing(self.execute, analyst, self._before) | dict(self.accounts)
         return {name: self.accounts[name] for name in names}
@@ -209,7 +209,7 @@ class Writer:
                 for job in group:
                     draft.try_job(job)
                 changed = self.store.finish(draft.statements())
-            if any(count != 1 for count in changed):
+            if changed.count(1) != len(changed):
                 raise LedgerUnavailable(
                     "Another process wrote to the ledger first. Nothing was spent. Ask again.", code="ledger-busy"
                 )
