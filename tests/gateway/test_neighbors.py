@@ -214,7 +214,7 @@ def test_who_hangs_up_pays_and_holds_the_lane(houses, tokens):
     def hang_up(house, token):
         charged = len(house.charges())
         with house.link() as link:
-            link.send("ask", token, sql=sql, epsilon=0.05, answer_after="700ms", key="hung")
+            link.send("ask", token, sql=sql, epsilon=0.05, answer_after="1500ms", key="hung")
             begun = time.monotonic()
             while len(house.charges()) == charged:
                 time.sleep(0.01)

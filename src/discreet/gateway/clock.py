@@ -66,20 +66,24 @@ class Lanes:
         settle: Callable[[Slot], Awaitable[None]],
     ) -> Slot:
         """Answer a question in the next free lane, and return at the end of its slot. `begin` runs just before the
-        slot begins, and may refuse. `settle` runs when the answer is there, or late, before the slot ends.
+        slot begins, and may refuse. `settle` runs shortly before the slot ends, whenever the answer was there.
         """
         lane = await self._next()
         try:
+            if length:
+                await lane.ready()  # it may still plan what somebody else asked
             await begin()
         except BaseException:
             self._free(lane)
             raise
         loop, slot = asyncio.get_running_loop(), Slot(length)
         end = loop.time() + length
+        cut = end - min(MARGIN, length / 10)
         try:
-            await self._answer(lane, slot, given, end - min(MARGIN, length / 10) if length else loop.time() + ENDLESS)
+            await self._answer(lane, slot, given, cut if length else loop.time() + ENDLESS)
             if slot.reply is None:
                 lane.kill()
+            await asyncio.sleep(max(0.0, cut - loop.time()))  # what is settled can be seen
             await settle(slot)
         finally:
             await asyncio.sleep(max(0.0, end - loop.time()))

@@ -60,6 +60,8 @@ class Worker:
         )
         self._seen: dict[tuple[str, tuple[str, ...], bool], Database] = {}
         self._prepared: dict[str, Prepared] = {}
+        self._until: dict[str, int] = {}
+        self._as_of: int | None = None
         warm_up()
 
     def run(self) -> None:
@@ -88,10 +90,14 @@ class Worker:
         key: str | None = None,
         others: list[str] | None = None,
         spends: bool = True,
+        until: dict[str, int] | None = None,
+        as_of: int | None = None,
     ) -> Frame:
         """Answer a question. In a reader, only one that was bought before; otherwise say what it would cost. Without
-        `spends`, nothing is said about what remains.
+        `spends`, nothing is said about what remains. Of each account, entries after `until` are not found,
+        and what remains is what remained `as_of` an entry.
         """
+        self._until, self._as_of = until or {}, as_of
         asked = self._prepared.pop(prepared_name(analyst, sql, options), None)
         if asked is None:
             asked = self._database(analyst, others or (), spends=spends).prepare(sql, **options)
@@ -113,6 +119,10 @@ class Worker:
             asked = self._database(analyst).prepare(sql, **options)
             self._prepared[prepared_name(analyst, sql, options)] = asked
 
+    def do_ready(self) -> Frame:
+        """Say that what was told before is done."""
+        return Frame({"ok": True})
+
     @staticmethod
     def _costs(asked: Prepared, key: str | None) -> Frame:
         """What a question costs the one who asks it. Whoever buys anything pays for all of it: a lane finds only what
@@ -122,8 +132,9 @@ class Worker:
         epsilon = sum(exactly(cost.largest_loss or 0) for cost in owed)
         return Frame({"ok": True, "bought": False, "owed": [to_text(cost) for cost in owed], "epsilon": str(epsilon)})
 
-    def do_plan(self, sql: str, options: dict[str, Any], analyst: str) -> Frame:
+    def do_plan(self, sql: str, options: dict[str, Any], analyst: str, until: dict[str, int], as_of: int) -> Frame:
         """Explain a question."""
+        self._until, self._as_of = until, as_of
         explained = self._database(analyst).explain(sql, **options)
         return _json({**explained.data, "text": str(explained)})
 
@@ -145,7 +156,10 @@ class Worker:
             if isinstance(ledger, Replays):
                 ledger = ledger.read_by(others, spends=spends)
             self._seen[seen] = self.database.seen_by(ledger)
-        return self._seen[seen]
+        found = self._seen[seen]
+        if isinstance(found.ledger, Replays):
+            found.ledger.until, found.ledger.as_of = self._until, self._as_of
+        return found
 
     def _tell(self, key: str | None, identity: str | None) -> None:
         self.link.sendall(packed({"charging": [key, identity]}))
