@@ -11,8 +11,10 @@ import pytest
 
 from discreet.errors import InvalidArgument
 from discreet.gateway import clock, late
+from discreet.gateway.asking import Asked
 from discreet.gateway.frames import Frame
 from discreet.gateway.settings import Settings
+from discreet.gateway.store import set_number
 from discreet.guarantees.guarantee import Pure
 from discreet.ledger.views import NotBought, Replays
 
@@ -154,15 +156,34 @@ def test_all_lanes_can_be_late_at_once(lanes, bits):
     assert late.bits(Settings(lanes=lanes).late_at_most, 4) == bits
 
 
-def test_keys_do_not_tell_how_far_a_late_question_came(started):
-    """Neither its own key, nor those that the ledger makes of it for each part."""
-    house = started('answer_after = "1ms"')
+PARTS = "SELECT a.n + b.n AS x FROM (SELECT COUNT(*) AS n FROM visits) a, (SELECT SUM(cost) AS n FROM visits) b"
+
+
+def test_the_keys_of_parts_cannot_be_tried(started):
+    """Whether one is used would tell how far a late question came."""
+    house = started("answer_after = 0")
     token = house.open("ada")
-    parts = "SELECT a.n + b.n AS x FROM (SELECT COUNT(*) AS n FROM visits) a, (SELECT SUM(cost) AS n FROM visits) b"
-    assert house.ask(token, parts, key="k").header["code"] == "gateway-late"
-    assert house.ask(token, parts, key="k").header["code"] == "gateway-late"
+    assert house.ask(token, PARTS, key="k").header["ok"]
+    assert house.ask(token, COUNT, key="k/0").header["ok"]
+    assert house.ask(token, COUNT, key="k/1", epsilon=0.2).header["ok"]
+    assert {entry.key for entry in house.charges()}.isdisjoint({"k", "k/0", "k/1"})
+
+
+def test_the_key_of_a_late_question_is_used_up_however_far_it_came(started):
+    """Also where all of its parts were charged, and none has the key itself."""
+    house = started("answer_after = 0")
+    token, asked = house.open("ada"), Asked(sql=PARTS, options={"epsilon": 0.1}, key="k")
+    late.record_late(house.store, "ada", asked.late_name, time.time())
+    set_late(house, 0)
+    assert house.ask(token, PARTS, epsilon=0.1, key="k").header["code"] == "gateway-late"
     assert house.ask(token, COUNT, key="k").header["code"] == "ledger-key-reused"
-    assert {house.ask(token, COUNT, key=f"k/{part}").header["code"] for part in range(3)} == {"gateway-stopped"}
+    assert house.ask(token, COUNT).header["ok"]
+
+
+def set_late(house, count):
+    """The owner has looked."""
+    with house.store.write() as execute:
+        set_number(execute, "late", count)
 
 
 def test_replays_find_nothing_after_an_entry(tmp_path):
