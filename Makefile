@@ -24,9 +24,10 @@ demo: $(DEMO_READY) ## see private answers to a real question
 test: lint ## everything a change must pass: lint, doctests and the quick tests
 	$(BIN)/pytest -n auto --dist worksteal $(HANGS) -m "not slow and not spark"
 
-test-slow: $(DOCS_READY) ## Spark, the laws of the samplers and other long checks
+test-slow: $(DOCS_READY) ## Spark, the laws of the samplers, whether time tells, and other long checks
 	$(BIN)/pytest -n auto --dist worksteal $(HANGS) -m "slow and not spark"
 	$(BIN)/pytest $(HANGS) -m spark $(SPARK)
+	$(BIN)/python bench/timing.py
 
 mutants: $(READY) ## every seeded bug, and the tests that kill it
 	$(BIN)/python tests/matrix.py

@@ -24,20 +24,20 @@ import report
 
 ROWS, PERSON = 300_000, 200_000
 QUESTION = "SELECT city, COUNT(*) AS n, AVG(cost) AS c FROM visits WHERE cost <= {limit} GROUP BY city"
-LENGTH = 1.5
+LENGTH = 2.0
 """Seconds after which answers leave: several times what they take."""
 Z = 2.576
 """A 99% interval."""
 
 
-def write_visits(path: Path, *, person: bool) -> None:
+def write_visits(path: Path, *, person: bool, rows: int = ROWS) -> None:
     """Visits of many people, and of one who has very many."""
     import duckdb
 
     more = f"UNION ALL SELECT 999999 AS id, 'a' AS city, (i % 100)::DOUBLE AS cost FROM range({PERSON}) t(i)"
     duckdb.execute(
         f"""COPY (SELECT i // 3 AS id, ['a', 'b', 'c'][1 + i % 3] AS city, (hash(i) % 100)::DOUBLE AS cost
-                  FROM range({ROWS}) t(i) {more if person else ""}) TO '{path}'"""
+                  FROM range({rows}) t(i) {more if person else ""}) TO '{path}'"""
     )
 
 

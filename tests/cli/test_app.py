@@ -187,7 +187,7 @@ def complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     ("words", "offers"),
     [
         (("au",), ["audit"]),
-        (("demo", ""), ["sql", "learning", "density", "shuffle", "adaptive"]),
+        (("demo", ""), ["sql", "learning", "density", "shuffle", "adaptive", "gateway"]),
         (("audit", "perm"), ["permute_and_flip"]),
         (("query", "cl"), ["clinic.toml"]),
         (("ledger", "cl"), ["clinic.ledger", "clinic.toml"]),

@@ -85,6 +85,7 @@ class House:
         self.policy = folder / "clinic.toml"
         self.policy.write_text(POLICY.format(epsilon=epsilon, gateway=gateway))
         self.socket = folder / "vault"
+        self.environment: dict[str, str] = {}
         self._process: subprocess.Popen[str] | None = None
         self._links: list[Link] = []
 
@@ -130,7 +131,7 @@ class House:
             self.stop()
         command = [sys.executable, *(before or ("-m", "discreet.gateway.vault"))]
         command += [str(self.policy), str(self.socket), str(os.getuid())]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | self.environment)
         assert self._process.stdout is not None
         assert self._process.stdout.readline().strip() == "ready"
         return self

@@ -100,7 +100,7 @@ class Served(House):
 @contextlib.contextmanager
 def served(folder: Path, gateway: str = "answer_after = 0\n", **given: Any) -> Iterator[Served]:
     """A gateway that is stopped at the end, if it was started."""
-    made = Served(folder, f'http = "127.0.0.1:0"\n{gateway}', **given)
+    made = Served(folder, gateway if gateway.startswith("http") else f'http = "127.0.0.1:0"\n{gateway}', **given)
     try:
         yield made
     finally:

@@ -1,4 +1,4 @@
-"""What a change of the policy or of the published version does: what is charged anew, what stays, and what is served."""
+"""What a change of the policy or of the published version does: what is charged anew, what stays, what is served."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_changes(tmp_path):
     house.start()
     assert left(house, token) == pytest.approx(2.7)
     history = house.value(token, "history")["questions"]
-    assert [one["receipt"] for one in history][0] == receipt
+    assert history[0]["receipt"] == receipt
     gone = house.call("again", token, receipt=receipt)
     assert gone.header["code"] == "gateway-not-found"
     assert "other declarations or another version" in gone.header["message"]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sqlite3
 import stat
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -242,7 +244,7 @@ def test_the_socket_is_for_the_desk_alone(running):
     from discreet.gateway.frames import packed
 
     vault = Path(f"/proc/{running.children()['vault']}/cmdline").read_bytes().split(b"\0")
-    path = vault[-3].decode()
+    [path] = [word.decode() for word in vault if word.endswith(b"/vault")]
     assert stat.S_ISSOCK(os.stat(path).st_mode)
     health = packed({"id": 1, "verb": "health"}).hex()
 
@@ -270,3 +272,47 @@ def test_the_check_of_the_command_line(running):
     other = running.run("serve", str(running.policy), "--check", user=VAULT)
     assert other.returncode == 2
     assert "NOT ISOLATED" in other.stderr
+
+
+@pytest.mark.slow
+def test_root_looks_after_a_running_gateway(running, tmp_path):
+    """Commands of root leave no file that the vault cannot use."""
+    copy = tmp_path / "copy"
+    for words in (("list",), ("audit", "--verify"), ("backup", str(copy)), ("open", "bea", "--epsilon", "1")):
+        done = running.run("account", str(running.policy), *words)
+        assert done.returncode == 0, done.stderr
+    assert (copy.stat().st_uid, stat.S_IMODE(copy.stat().st_mode)) == (0, 0o600)
+    assert running.run("serve", str(running.policy), "--calibrate").returncode == 0
+    assert running.run("serve", str(running.policy), "--check").returncode == 0
+    token = running.run("account", str(running.policy), "token", "bea").stdout.strip()
+    assert running.post(token, COUNT).status_code == 200
+    assert running.run("account", str(running.policy), "revoke", "bea").returncode == 0
+    assert running.post(token, COUNT).status_code == 401
+
+
+@pytest.mark.slow
+def test_a_backup_is_restored(tmp_path):
+    """The steps of deploy/README.md: what was bought is free afterwards, and nothing spent is forgotten."""
+    with served_as_root() as made:
+        token = _token(made)
+        made.serve()
+        answer = made.post(token, COUNT)
+        assert made.run("account", str(made.policy), "backup", str(tmp_path / "clinic.gateway")).returncode == 0
+        ledger = made.folder / "clinic.ledger"
+        with closing(sqlite3.connect(ledger)) as old, closing(sqlite3.connect(tmp_path / "clinic.ledger")) as new:
+            old.backup(new)
+        assert made.stop() == 0
+        for name in ("clinic.gateway", "clinic.ledger"):
+            for path in made.folder.glob(f"{name}-*"):
+                path.unlink()
+            shutil.copy(tmp_path / name, made.folder / "new")
+            (made.folder / "new").replace(made.folder / name)  # its inode is another one for sure
+        give_to_vault(made.folder)
+        refused = made.run("ledger", str(ledger), "--verify", user=VAULT)
+        assert refused.returncode == 1  # it may be an old copy
+        adopted = made.run("ledger", str(ledger), "--adopt", "restored in a test", user=VAULT)
+        assert adopted.returncode == 0, adopted.stderr
+        made.serve()
+        assert made.post(token, COUNT).json()["receipt"] == answer.json()["receipt"]
+        assert made.stop() == 0
+        assert len(made.charges()) == 1

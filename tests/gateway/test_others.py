@@ -123,8 +123,10 @@ FRAME = st.fixed_dictionaries(
 )
 ARGUMENTS = st.dictionaries(
     st.sampled_from(
-        ["sql", "epsilon", "within", "delta", "weights", "bounds", "confidence", "format", "key", "answer_after"]
-        + ["receipt", "first", "last", "name", "link", "id_token", "nonce", "token", "x"]
+        [
+            *("sql", "epsilon", "within", "delta", "weights", "bounds", "confidence", "format", "key", "answer_after"),
+            *("receipt", "first", "last", "name", "link", "id_token", "nonce", "token", "x"),
+        ]
     ),
     ANY | st.just(COUNT),
     max_size=5,

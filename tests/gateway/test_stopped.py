@@ -68,3 +68,22 @@ def test_a_lane_is_killed(killed, when, what):
     assert not [entry for entry in house.charges() if entry.state == "answered"]
     assert house.ask(token, BY_CITY).header["ok"]  # a new charge
     assert remaining(house, token) == pytest.approx(2.8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", [None, "k"])
+@pytest.mark.parametrize("step", ["after charge", "before keep", "after keep"])
+def test_all_is_killed(killed, step, key):
+    """The power fails: what was charged is answered later, at no further cost, and counted as a question."""
+    house = killed(f"all:{step}")
+    token, given = house.open("ada"), {} if key is None else {"key": key}
+    with pytest.raises(ConnectionError):
+        house.ask(token, BY_CITY, **given)
+    house.process.wait()
+    assert len(house.charges()) == 1
+    house.start()
+    answer = house.ask(token, BY_CITY, **given)
+    assert answer.header["ok"]
+    assert house.ask(token, BY_CITY).body == answer.body
+    assert len(house.charges()) == 1
+    assert remaining(house, token) == pytest.approx(2.9)

@@ -127,6 +127,15 @@ def test_refusals_cost_nothing(house, given, code):
     assert len(house.charges()) == count
 
 
+def test_gaussian_noise_counts_against_the_limits(house):
+    """Its guarantee has no largest loss: what was asked for counts."""
+    token = house.open("gus")
+    counts = ", ".join(f"COUNT(*) FILTER (WHERE cost < {n}) AS n{n}" for n in range(1, 31))
+    many = f"SELECT {counts} FROM visits"
+    assert house.value(token, "plan", sql=many, epsilon=0.9, delta=1e-6)["noise"] == "Gaussian"
+    assert house.ask(token, many, epsilon=1.5, delta=1e-6).header["code"] == "gateway-question-limit"
+
+
 def test_public_questions_and_plans_are_free(house):
     token = house.open("gail")
     count = len(house.charges())

@@ -96,3 +96,24 @@ def test_the_second_attempt_can_be_discarded_too(ledger):
     assert third.number > second.number
     assert ledger.remaining == Pure(epsilon=0.2)
     assert ledger.verify() == 5
+
+
+def test_a_reservation_from_before_a_crash_is_discarded_too_and_what_is_owed_is_charged(ledger):
+    first = charge(ledger)
+    [done] = ledger.discard([named(ledger)], after=ledger.count, owed=[Pure(epsilon=0.2)], asked="how many", key="k")
+    assert done.number == first.number
+    assert ledger.remaining == Pure(epsilon=0.2)  # 0.1 before, and 0.2 that was not charged yet
+    with pytest.raises(DiscreetError):
+        charge(ledger, key="k")
+    assert ledger.verify() == 4
+
+
+def test_what_was_not_charged_is_charged(ledger):
+    before = ledger.count
+    charge(ledger)
+    owed = [Pure(epsilon=0.1), Pure(epsilon=0.05), Pure(epsilon=0.05)]
+    assert len(ledger.discard([named(ledger)], after=before, owed=owed)) == 1
+    assert ledger.remaining == Pure(epsilon=0.3)
+    assert ledger.discard([], after=ledger.count, owed=[Pure(epsilon=0.4)]) == ()  # it does not fit, and is left out
+    assert ledger.remaining == Pure(epsilon=0.3)
+    assert ledger.verify() == 5

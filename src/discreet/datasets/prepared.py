@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from discreet.closing import Closed
 from discreet.errors import DiscreetError, NotAllowed
+from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Guarantee
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
@@ -51,6 +53,16 @@ class Prepared(Closed):
                 return owed(self.planner, self.plan, key)
         keys, plans = keys_of(key, len(self.plan.plans)), self.plan.plans
         return [cost for own, plan in zip(keys, plans, strict=True) for cost in owed(self.planner, plan, own)]
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The ε of the whole statement, whether or not a part of it was bought before."""
+        match self.plan:
+            case Answer():
+                return Fraction(0)
+            case Plan():
+                return exactly(self.plan.cost.epsilon)
+        return sum((exactly(plan.cost.epsilon) for plan in self.plan.plans), Fraction(0))
 
     def explain(self, confidence: float = 0.95) -> Explanation:
         """What the answer would cost and how large its error may be."""

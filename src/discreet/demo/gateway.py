@@ -57,11 +57,10 @@ def tell(out: Console, *, once: bool) -> None:
                 token = VERBS["token"](office, COMMAND_LINE, {"account": "alice", "name": "demo"})["token"]
             _show_access(out, url, link, token)
             _ask(out, url, token, Truth(Path(folder)))
-            if once:
-                return
-            _next(out, policy)
-            supervisor.watch()
-            out.print("The gateway has stopped, and its files are gone.")
+            if not once:
+                _next(out, policy)
+                supervisor.watch()
+    out.print("\nThe gateway has stopped, and its files are gone.")
 
 
 def free_port() -> int:

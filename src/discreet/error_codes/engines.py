@@ -128,4 +128,9 @@ ENGINES = {
         "It cannot be written into a query.",
         "a number, text or date",
     ),
+    "engine-statement-failed": Explained(
+        "a statement over answers that takes more than a minute on them, or in which one value has several",
+        "The questions were answered and charged. What is made of their answers cannot be computed.",
+        "the same questions alone, which are free now, and the rest by hand",
+    ),
 }

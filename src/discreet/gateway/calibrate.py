@@ -61,12 +61,11 @@ def time_questions(policy: Policy, settings: Settings, questions: list[str] | No
     """Answer typical questions, or given ones, as a lane would, and say how long each takes. The ledger of the policy
     is not charged: nothing that is drawn here is shown.
     """
-    versioned = named(policy, settings.version)
-    place = published(versioned, settings.version, settings.store)
+    place = published(policy, settings.version, settings.copies)
     if place.engine.kind == "duckdb" and settings.lane_memory:
         place = replace(place, engine=replace(place.engine, memory=settings.lane_memory))
     engine = open_engine(place)
-    schema = schema_of(versioned, engine)
+    schema = schema_of(named(policy, settings.version), engine)
     try:
         for question in questions or typical_questions(schema):
             ledger = Ledger.open(IN_MEMORY, protects=policy.unit, limit=Approx(epsilon=100, delta=0.01))

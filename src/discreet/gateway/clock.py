@@ -66,7 +66,7 @@ class Lanes:
         settle: Callable[[Slot], Awaitable[None]],
     ) -> Slot:
         """Answer a question in the next free lane, and return at the end of its slot. `begin` runs just before the
-        slot begins, and may refuse. `settle` runs shortly before the slot ends, whenever the answer was there.
+        slot begins, and may refuse. `settle` runs at a fixed time shortly before the slot ends.
         """
         lane = await self._next()
         try:
@@ -80,13 +80,13 @@ class Lanes:
         end = loop.time() + length
         cut = end - min(MARGIN, length / 10)
         try:
-            await self._answer(lane, slot, given, cut if length else loop.time() + ENDLESS)
+            await self._answer(lane, slot, given, cut if length else end + ENDLESS)
+            await sleep_until(cut)  # also if it is ready: what is written meanwhile would tell when it was
             if slot.reply is None:
                 lane.kill()
-            await asyncio.sleep(max(0.0, cut - loop.time()))  # what is settled can be seen
             await settle(slot)
         finally:
-            await asyncio.sleep(max(0.0, end - loop.time()))
+            await sleep_until(end)
             if lane.is_alive:
                 self._free(lane)
             else:
@@ -128,7 +128,7 @@ class Lanes:
             with contextlib.suppress(DiscreetError):
                 await lane.start()
             await asyncio.sleep(0.1)
-        await asyncio.sleep(max(0.0, until - asyncio.get_running_loop().time()))
+        await sleep_until(until)
         self._free(lane)
 
     def stop(self) -> None:
@@ -137,3 +137,8 @@ class Lanes:
             task.cancel()
         for one in self._all:
             one.kill()
+
+
+async def sleep_until(moment: float) -> None:
+    """Wait until a time of the event loop."""
+    await asyncio.sleep(max(0.0, moment - asyncio.get_running_loop().time()))

@@ -28,6 +28,7 @@ OF_CODES = {
     "gateway-too-fast": 429,
     "gateway-stopped": 503,
     "gateway-unavailable": 503,
+    "engine-statement-failed": 422,
     "gateway-late": 504,
 }
 """The status of errors by their code."""

@@ -103,7 +103,8 @@ def _files(places: Iterable[object]) -> list[str]:
 def own_paths(policy: Policy, settings: Settings) -> list[str]:
     """The files that the vault writes: the ledger, the gateway's own database, and the published data."""
     databases = [place for place in (policy.ledger, settings.store) if not str(place).startswith(URLS)]
-    return _files(f"{place}{end}" for place in databases for end in ("", "-wal", "-shm", ".checkpoint", ".data"))
+    written = [f"{place}{end}" for place in databases for end in ("", "-wal", "-shm", ".checkpoint")]
+    return _files([*written, settings.copies])
 
 
 def private_paths(file: Path, policy: Policy, settings: Settings) -> list[str]:
@@ -167,7 +168,7 @@ def _reached(file: Path, policy: Policy, settings: Settings, vault: User, desk: 
     # in a folder such as /tmp, nobody can replace the files of others
     changed = [path for path in above if not os.stat(path).st_mode & stat.S_ISVTX]
     found += [f"the desk can change {path}: chmod go-w {path}" for path in (*private, *changed) if by_desk[path].write]
-    name, published = settings.users[0], f"{settings.store}.data{os.sep}"
+    name, published = settings.users[0], f"{settings.copies}{os.sep}"
     for path in (*sources, str(file)):
         if not by_vault[path].read:
             found.append(f"the vault cannot read {path}: chown {name} {path}")
@@ -184,7 +185,8 @@ def _reached(file: Path, policy: Policy, settings: Settings, vault: User, desk: 
 
 
 def _places(policy: Policy, settings: Settings) -> list[str]:
-    return [str(Path(place).resolve()) for place in (policy.ledger, settings.store) if not str(place).startswith(URLS)]
+    places = (policy.ledger, settings.store, settings.copies)
+    return [str(Path(place).resolve()) for place in places if not str(place).startswith(URLS)]
 
 
 # --- processes ----------------------------------------------------------------------------------------------

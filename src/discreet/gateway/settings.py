@@ -66,7 +66,8 @@ class OidcSettings:
 class Settings:
     """The settings of a gateway. ε are exact, and times are in seconds.
 
-    `version` is the name under which the owner publishes the data. It alone decides which answers are the same.
+    `version` is the name under which the owner publishes the data, and `copies` the folder of its published versions.
+    The name alone decides which answers are the same.
     `late_allowed` is how many answers may be late before charged questions stop until the owner looks.
     """
 
@@ -78,6 +79,7 @@ class Settings:
     lanes: int = 1
     lane_memory: str | None = None
     store: str = "clinic.gateway"
+    copies: str = "clinic.gateway.data"
     version: str = VERSION
     share: Literal["own", "everyone"] = "own"
     certificate: str | None = None
@@ -135,6 +137,8 @@ def settings_of(words: Mapping[str, Any], folder: Path, policy: Policy) -> Setti
         memory_in_bytes(memory)
         found["lane_memory"] = memory
     found["store"] = _store(text_in(given, "store", "gateway"), folder, policy)
+    local = not found["store"].startswith(URLS)
+    found["copies"] = f"{found['store']}.data" if local else str(folder / "gateway.data")
     found["version"] = text_in(given, "version", "gateway") or VERSION
     if given.get("share", "own") not in ("own", "everyone"):
         raise InvalidArgument('share of [gateway] must be "own" or "everyone".', code="not-an-option")

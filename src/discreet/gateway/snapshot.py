@@ -14,21 +14,24 @@ from pathlib import Path
 
 from discreet.datasets.policy import Policy
 from discreet.errors import InvalidArgument
-from discreet.ledger.store import URLS
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def named(policy: Policy, version: str) -> Policy:
-    """The policy with this version for all tables that it declares none for."""
-    tables = {
-        name: table if table.version is not None else replace(table, version=version)
-        for name, table in policy.tables.items()
-    }
+    """The policy with this version for all tables that it declares none for, and with the names of files instead of
+    their places: wherever a gateway keeps them, and however many there are, the answers are the same.
+    """
+    tables = {}
+    for name, table in policy.tables.items():
+        source = table.source
+        if isinstance(source, str | Path) and policy.engine.kind == "duckdb":
+            source = Path(source).name
+        tables[name] = replace(table, version=table.version or version, source=source)
     return replace(policy, tables=tables)
 
 
-def published(policy: Policy, version: str, store: str) -> Policy:
+def published(policy: Policy, version: str, copies: str) -> Policy:
     """The policy with the sources of a published version. A version that is new is copied first, completely or not at
     all. Tables of PostgreSQL and Spark are not copied: there the owner promises that they stay as they are.
     """
@@ -42,9 +45,9 @@ def published(policy: Policy, version: str, store: str) -> Policy:
         for name, table in policy.tables.items()
         if isinstance(table.source, str | Path) and policy.engine.kind == "duckdb"
     }
-    if not files or store.startswith(URLS):
+    if not files:
         return policy
-    folder = Path(f"{store}.data") / version
+    folder = Path(copies) / version
     if not folder.is_dir():
         _copy(files, folder)
     tables = dict(policy.tables)

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged, LedgerUnavailable
 from discreet.gateway.tables import MIGRATIONS
@@ -217,12 +217,6 @@ class _Postgres(PostgresStore):
             execute("SELECT pg_advisory_xact_lock(?)", int(hashlib.sha256(self.schema.encode()).hexdigest()[:15], 16))
             execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
             _migrate(execute, migrations, self.shown, integer="BIGINT", bytes="BYTEA")
-
-    def _connect(self) -> Any:
-        connection = super()._connect()
-        # after a rollback psycopg forgets all statements that were prepared here, not only its own
-        connection.prepare_threshold = None
-        return connection
 
     def generation(self) -> int:
         with self.transaction(write=False) as execute:

@@ -223,7 +223,7 @@ class Vault:
             self._check_room(caller)
             task = asyncio.get_running_loop().create_task(self._find_or_buy(caller, asked, name))
             self._running[same] = task
-            task.add_done_callback(lambda _: self._running.pop(same, None))
+            task.add_done_callback(lambda done: self._forget(same, done))
         return await asyncio.shield(self._running[same])
 
     async def _find_or_buy(self, caller: Caller, asked: Asked, name: tuple[str, str, str]) -> Frame:
@@ -246,6 +246,12 @@ class Vault:
         if "ask" not in caller.scopes:
             raise NotBought("This was not bought before, and this account or token shows only what was.")
         return await self._buy(caller, asked, given, reply.header)
+
+    def _forget(self, same: tuple[Any, ...], done: asyncio.Task[Frame]) -> None:
+        """A question that is answered or refused. Its error is known, even if nobody waits for it any more."""
+        self._running.pop(same, None)
+        if not done.cancelled():
+            done.exception()
 
     def _is_new(self, caller: Caller, key: str) -> bool:
         """Whether this key was not used before. One that was must be of the same question."""
@@ -274,7 +280,7 @@ class Vault:
             "others": others,
             "until": until,
             "as_of": as_of,
-            "spends": caller.role == "owner" or caller.role in CHARGED,
+            "spends": spends(caller),
         }
 
     def _others(self, account: str) -> tuple[list[str], dict[str, int], int]:
@@ -361,8 +367,7 @@ class Vault:
         check_caller(caller, "plan", ROLES, "explain")
         check_arguments("plan", arguments, ("sql",), OPTIONS)
         options, sql = read_options(arguments, self.settings), text_of(arguments)
-        _, until, as_of = await self._in_books(self._others, account_of(caller))
-        return await self._read("plan", caller, sql=sql, options=options, until=until, as_of=as_of)
+        return await self._read("plan", caller, sql=sql, options=options)
 
     async def describe(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
         """The columns that an answer would have, for free and without an ε."""
@@ -388,7 +393,9 @@ class Vault:
         return {"late": count, "charged": asked, "bits": late.promised_bits(self.store, self.settings.late_at_most)}
 
     async def _read(self, verb: str, caller: Caller, **given: Any) -> Frame:
-        reply = await self._readers.ask(verb, {"analyst": account_of(caller), **given})
+        _, until, as_of = await self._in_books(self._others, account_of(caller))
+        seen = {"analyst": account_of(caller), "spends": spends(caller), "until": until, "as_of": as_of}
+        reply = await self._readers.ask(verb, {**seen, **given})
         if not reply.header.get("ok"):
             raise _failure(reply)
         return reply
@@ -424,7 +431,7 @@ class Purchase:
         vault = self._vault
         if vault.is_unsettled:
             raise stopping_error()
-        given = {"digest": self._asked.digest, "sql": self._asked.sql}
+        given = {"digest": self._asked.words, "sql": self._asked.sql}
         self._reserved = limits.reserve(
             vault.store, vault.settings, self._caller, self._epsilon, vault.office.now(), **given
         )
@@ -449,10 +456,13 @@ class Purchase:
         header = slot.reply.header
         if header.get("ok"):
             note(vault.store, self._caller, self._asked, header["receipt"])
-        elif header.get("kind") == BudgetExhausted.__name__ and not self._ledger.charges_of(
-            slot.charging, after=self.before
-        ):
+        refused = header.get("kind") == BudgetExhausted.__name__
+        if (header.get("ok") or refused) and self._epsilon and not self._is_charged(slot):
             limits.undo(vault.store, self._reserved)
+
+    def _is_charged(self, slot: Slot) -> bool:
+        """Whether anything was charged: not if the same was bought while this question waited."""
+        return bool(self._ledger.charges_of(slot.charging, after=self.before))
 
 
 def note(store: GatewayStore, caller: Caller, asked: Asked, receipt: str) -> None:
@@ -464,6 +474,11 @@ def note(store: GatewayStore, caller: Caller, asked: Asked, receipt: str) -> Non
 def account_of(caller: Caller) -> str:
     """The account in the ledger that a caller's questions are charged to. The owner's are the data set's own."""
     return caller.account if caller.role in CHARGED else ""
+
+
+def spends(caller: Caller) -> bool:
+    """Whether a caller has a budget, so that something remains of it."""
+    return caller.role == "owner" or caller.role in CHARGED
 
 
 def late_error() -> EngineFailed:
@@ -514,9 +529,9 @@ def open_vault(policy_file: str | Path) -> Vault:
         "policy": file.read_text(encoding="utf-8"),
         "folder": str(file.parent),
         "version": settings.version,
-        "store": settings.store,
+        "copies": settings.copies,
     }
-    published(policy, settings.version, settings.store)
+    published(policy, settings.version, settings.copies)
     ledger = Ledger.open(policy.ledger, protects=policy.unit, limit=policy.limit, rule=policy.rule)
     store = GatewayStore(settings.store)
     policies.record_policy(store, policy.public_text(), time.time())

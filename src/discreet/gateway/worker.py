@@ -14,6 +14,7 @@ import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from discreet.datasets.connect import connect, open_engine, schema_of
@@ -23,7 +24,6 @@ from discreet.datasets.prepared import Prepared
 from discreet.engines.duckdb.engine import memory_in_bytes
 from discreet.engines.engine import Engine
 from discreet.errors import DiscreetError, EngineFailed
-from discreet.exact.rational import exactly
 from discreet.gateway.formats import TYPES, answer_format
 from discreet.gateway.frames import Frame, packed, receive, refusal
 from discreet.gateway.isolation import harden
@@ -32,9 +32,12 @@ from discreet.ledger import Ledger
 from discreet.ledger.record import to_text
 from discreet.ledger.store import IN_MEMORY
 from discreet.ledger.views import NotBought, Replays, Watched
+from discreet.sql.running.combined import STATEMENT_FAILED
 
-_BESIDE = 3 * 2**30
-"""The address space of a process that is not for rows: the program itself, and what its threads reserve."""
+ROOM = 2**30
+"""The memory of a lane for what Python does with the results of its engine, beyond twice `lane_memory`."""
+_PER_THREAD = 80 * 2**20
+"""What one thread reserves: its stack, and an arena of the allocator."""
 
 
 class Worker:
@@ -42,8 +45,9 @@ class Worker:
 
     def __init__(self, link: socket.socket, kind: str, opening: Mapping[str, Any]) -> None:
         self.link = link
-        policy = named(policy_in(opening["policy"], opening["folder"]), opening["version"])
+        policy = policy_in(opening["policy"], opening["folder"])
         engine = _opened(policy, opening)
+        policy = named(policy, opening["version"])
         lane = kind == "lane"
         schema = schema_of(policy, engine)
         if not lane:
@@ -61,21 +65,26 @@ class Worker:
         self._seen: dict[tuple[str, tuple[str, ...], bool], Database] = {}
         self._prepared: dict[str, Prepared] = {}
         self._until: dict[str, int] = {}
+        """Of each account, entries after this one are not found."""
         self._as_of: int | None = None
+        """What remains is what remained after this entry."""
         warm_up()
+        if lane and opening.get("memory") and sys.platform == "linux":
+            limit_memory(memory_in_bytes(opening["memory"]), opening["threads"])
 
     def run(self) -> None:
         """Serve until the vault closes the socket."""
         while (frame := receive(self.link)) is not None:
             header = frame.header
             try:
-                reply = getattr(self, f"do_{header['verb']}")(**header["given"])
-            except EngineFailed:
-                reply = Frame({"ok": False, "failed": True})
+                given = dict(header["given"])
+                self._until, self._as_of = given.pop("until", {}), given.pop("as_of", None)
+                reply = getattr(self, f"do_{header['verb']}")(**given)
+            except EngineFailed as error:
+                made_of_answers = error.code == STATEMENT_FAILED
+                reply = refusal(error) if made_of_answers else Frame({"ok": False, "failed": True})
             except DiscreetError as error:
                 reply = refusal(error)
-            except MemoryError:
-                reply = Frame({"ok": False, "failed": True})
             except Exception:  # its message could quote a value
                 reply = Frame({"ok": False, "failed": True})
             if reply is not None:
@@ -90,14 +99,10 @@ class Worker:
         key: str | None = None,
         others: list[str] | None = None,
         spends: bool = True,
-        until: dict[str, int] | None = None,
-        as_of: int | None = None,
     ) -> Frame:
         """Answer a question. In a reader, only one that was bought before; otherwise say what it would cost. Without
-        `spends`, nothing is said about what remains. Of each account, entries after `until` are not found,
-        and what remains is what remained `as_of` an entry.
+        `spends`, nothing is said about what remains.
         """
-        self._until, self._as_of = until or {}, as_of
         asked = self._prepared.pop(prepared_name(analyst, sql, options), None)
         if asked is None:
             asked = self._database(analyst, others or (), spends=spends).prepare(sql, **options)
@@ -129,22 +134,21 @@ class Worker:
         they bought themselves.
         """
         owed = asked.owed(key=key)
-        epsilon = sum(exactly(cost.largest_loss or 0) for cost in owed)
+        epsilon = asked.epsilon if owed else 0
         return Frame({"ok": True, "bought": False, "owed": [to_text(cost) for cost in owed], "epsilon": str(epsilon)})
 
-    def do_plan(self, sql: str, options: dict[str, Any], analyst: str, until: dict[str, int], as_of: int) -> Frame:
+    def do_plan(self, sql: str, options: dict[str, Any], analyst: str, spends: bool) -> Frame:
         """Explain a question."""
-        self._until, self._as_of = until, as_of
-        explained = self._database(analyst).explain(sql, **options)
+        explained = self._database(analyst, spends=spends).explain(sql, **options)
         return _json({**explained.data, "text": str(explained)})
 
-    def do_describe(self, sql: str, analyst: str) -> Frame:
+    def do_describe(self, sql: str, analyst: str, spends: bool) -> Frame:
         """The columns that an answer would have, without an ε."""
-        return _json({"columns": [vars(column) for column in self._database(analyst).describe(sql)]})
+        return _json({"columns": [vars(column) for column in self._database(analyst, spends=spends).describe(sql)]})
 
-    def do_tables(self, analyst: str) -> Frame:
+    def do_tables(self, analyst: str, spends: bool) -> Frame:
         """What may be asked."""
-        return _json(self._database(analyst).tables.as_json())
+        return _json(self._database(analyst, spends=spends).tables.as_json())
 
     def _database(self, analyst: str, others: Any = (), *, spends: bool = True) -> Database:
         """The database as an analyst sees it. The ledger of a lane says what it is about to charge."""
@@ -167,15 +171,21 @@ class Worker:
 
 def _opened(policy: Policy, opening: Mapping[str, Any]) -> Engine:
     """The engine on the published sources, with the memory and the threads of one lane."""
-    place = published(policy, opening["version"], opening["store"])
+    place = published(policy, opening["version"], opening["copies"])
     if place.engine.kind == "duckdb":
         own = {name: opening[name] for name in ("memory", "threads") if opening.get(name)}
         place = replace(place, engine=replace(place.engine, **own))
-    engine = open_engine(place)
-    if opening.get("memory"):
-        most = memory_in_bytes(opening["memory"]) + _BESIDE
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    return engine
+    return open_engine(place)
+
+
+def limit_memory(engine: int, threads: int) -> None:
+    """Let this process reserve no more than its engine, its threads and some room need, beyond what it has by now. A
+    question that needs more fails, and the machine stays usable for others. What a process reserves before it reads a
+    row depends on the machine: 2.6 GiB with two cores.
+    """
+    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    most = held + 2 * engine + threads * _PER_THREAD + ROOM
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def prepared_name(analyst: str, sql: str, options: Mapping[str, Any]) -> str:

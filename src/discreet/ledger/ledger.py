@@ -367,7 +367,7 @@ class Ledger:
         key: str | None = None,
     ) -> tuple[Entry, ...]:
         """Discard what was drawn for requests: nobody gets it, what it cost stays charged, and to ask again is a new
-        charge. Requests that were charged up to entry `after` are left alone.
+        charge. Requests that were answered up to entry `after` are left alone.
 
         `owed` is what all of them would have cost in their order. What was not charged of it is charged now, as far as
         it fits, so that what remains does not tell how many of them were. `key` is used up. Returns the entries that
@@ -383,7 +383,8 @@ class Ledger:
             found = self._charges_in(draft.execute, requests, after)
             for row, stored in found:
                 draft.discard(row, stored)
-            for request in rest[len(found) :]:
+            charged = sum(row.number > after for row, _ in found)
+            for request in rest[charged:]:
                 if any(draft.execute(*one) for one in self._lookups(request)):
                     request = request._replace(retry_key=None)  # the key was used up before
                 self._reserve(request, request.columns(), draft, *([] for _ in request.known_by()))
@@ -395,12 +396,16 @@ class Ledger:
         """The charges of requests that were made after an entry."""
         with self._store.transaction(write=False) as execute:
             found = self._charges_in(execute, requests, after)
-        return tuple(entry_of(row, answers.state_of(row.chain, stored and stored.digest)) for row, stored in found)
+        return tuple(
+            entry_of(row, answers.state_of(row.chain, stored and stored.digest))
+            for row, stored in found
+            if row.number > after
+        )
 
     def _charges_in(
         self, execute: Execute, requests: Sequence[Named], after: int
     ) -> list[tuple[EntryRow, Stored | None]]:
-        """The charges of requests after an entry, in order, each with what is stored for it."""
+        """The charges of requests after an entry, and earlier ones without an answer, each with what is stored."""
         known: dict[int, tuple[EntryRow, Stored | None]] = {}
         for key, identity in requests:
             found = book.with_answer(execute(*book.charged(self._analyst, "retry_key", key))) if key else None
@@ -409,7 +414,7 @@ class Ledger:
                 if found is None or answers.state_of(found[0].chain, found[1] and found[1].digest) != "discarded":
                     break
                 found, identity = None, identity_again(identity)
-            if found is not None and found[0].number > after:
+            if found is not None and (found[0].number > after or found[1] is None):
                 known[found[0].number] = found
         return [known[number] for number in sorted(known)]
 

@@ -232,7 +232,7 @@ def test_text_does_not_grow_without_end(asked):
 def test_a_statement_that_takes_too_long_is_given_up(asked, monkeypatch):
     monkeypatch.setattr(combining, "SECONDS", 0.2)
     many = ", ".join(f"({SIZES}) t{n}" for n in range(26))
-    with refuses(EngineFailed, "engine-failed"):
+    with refuses(EngineFailed, "engine-statement-failed"):
         asked.sql(f"SELECT SUM(t0.n * t25.n) AS s FROM {many}", epsilon=1)
 
 

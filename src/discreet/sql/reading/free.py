@@ -159,6 +159,8 @@ def listed_in(source: Any, schema: Schema) -> Question | None:
     sql, query = parse_query(source)
     if not isinstance(query, exp.Select) or (query.args.get("group") is None and query.args.get("distinct") is None):
         return None
+    if any(shown.find(exp.AggFunc) for shown in query.expressions):
+        return None
     if query.args.get("group") is None:
         if any(window.parent_select is query for window in query.find_all(exp.Window)):
             return None  # it is computed before rows are made distinct

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, NoReturn
 
 import sqlglot
@@ -213,6 +213,10 @@ class Conditioned:
         return f"{self.before} WHERE {f'{self.own} AND (' if self.own else ''}"
 
 
+_LONGEST_REMEMBERED = 10_000
+"""Queries of so many characters are parsed once for all that read them."""
+
+
 class Parsed(NamedTuple):
     """A text and its syntax tree. The tree is never changed, so it can be read again under other declarations."""
 
@@ -225,7 +229,8 @@ def parse_query(source: Any) -> Parsed:
     if isinstance(source, Parsed):
         return source
     if not isinstance(source, Conditioned):
-        return _query(source)
+        short = isinstance(source, str) and len(source) <= _LONGEST_REMEMBERED
+        return _remembered(source) if short else _query(source)
     condition = _condition(source.condition)
     sql, query = Text(source.text), _query(source.before + source.after)[1]
     moved = len(source.start)
@@ -281,6 +286,12 @@ def _parse_tree(sql: Text, said: str, parse: Callable[[], Any]) -> Any:
     if error:
         raise QueryError(error, code=code)
     return found
+
+
+@lru_cache(maxsize=32)
+def _remembered(text: str) -> Parsed:
+    """The query of a text that is read several times, for one plan."""
+    return _query(text)
 
 
 def _query(text: Any) -> Parsed:

@@ -40,6 +40,8 @@ DRAWS = 300
 SECONDS, MEMORY = 60, "2GB"
 """What a statement over answers may take: a short text can ask for all pairs of all rows, again and again."""
 
+STATEMENT_FAILED = "engine-statement-failed"
+"""The code of the error if a statement over answers fails. It depends on what was released, and on nothing else."""
 EXACT = "public tables only: exact, nothing was spent"
 """What is said of a statement that reads nothing private."""
 
@@ -366,7 +368,8 @@ def _run(combination: Combination, tables: Mapping[str, Any]) -> Any:
     if found is None:
         raise EngineFailed(
             "The questions were answered and charged, but the statement over their answers could not be computed: it "
-            "takes too long, or a query that stands for one value has several. Ask the same questions alone."
+            "takes too long, or a query that stands for one value has several. Ask the same questions alone.",
+            code="engine-statement-failed",
         )
     return found
 
