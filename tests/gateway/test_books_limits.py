@@ -255,14 +255,14 @@ def test_late_answers_stop_all_until_the_owner_looks(clinic_with: Callable[..., 
     with refuses(ServiceUnavailable, "gateway-stopped"):
         reserve(clinic, bob)
     assert (late.late_count(clinic.store), late.charged_count(clinic.store)) == (allowed + 1, allowed + 1)
-    told = late.promised_bits(clinic.store, allowed)
+    told = late.promised_bits(clinic.store, allowed + 1)
     clinic.do("resume", name="alice")
     with refuses(ServiceUnavailable, "gateway-stopped"):
         reserve(clinic, alice)
     clinic.do("resume")
     reserve(clinic, alice)
     assert (late.late_count(clinic.store), late.charged_count(clinic.store)) == (0, 1)
-    assert late.promised_bits(clinic.store, allowed) == pytest.approx(told + late.bits(allowed, 1))
+    assert late.promised_bits(clinic.store, allowed + 1) == pytest.approx(told + late.bits(allowed + 1, 1))
     assert audit.lines(clinic.store)[-2].content == {"late": allowed + 1, "questions": allowed + 1, "bits": told}
 
 
@@ -271,20 +271,20 @@ def test_a_late_answer_of_an_earlier_period_counts_as_a_question(clinic: Clinic)
     clinic.do("resume")
     late.record_late(clinic.store, "alice", "d", clinic.time)
     assert (late.late_count(clinic.store), late.charged_count(clinic.store)) == (1, 1)
-    assert late.promised_bits(clinic.store, 0) == 2.0
+    assert late.promised_bits(clinic.store, 1) == 2.0
 
 
 @pytest.mark.parametrize(
-    ("allowed", "questions", "expected"), [(0, 0, 0.0), (0, 1, 1.0), (0, 1000, 10.0), (0, 1023, 10.0), (0, 1024, 10.1)]
+    ("most", "questions", "expected"), [(1, 0, 0.0), (1, 1, 1.0), (1, 1000, 10.0), (1, 1023, 10.0), (1, 1024, 10.1)]
 )
-def test_bits_are_rounded_up(allowed: int, questions: int, expected: float) -> None:
-    assert late.bits(allowed, questions) == expected
+def test_bits_are_rounded_up(most: int, questions: int, expected: float) -> None:
+    assert late.bits(most, questions) == expected
 
 
 def test_bits_grow_with_what_is_allowed() -> None:
-    assert late.bits(1, 4) == 3.5  # 1 + 4 + 6 = 11 patterns, log2 is 3.459
-    assert late.bits(10, 4) == 4.0  # all 16
-    assert late.bits(3, 10_000) == 48.6
+    assert late.bits(2, 4) == 3.5  # 1 + 4 + 6 = 11 patterns, log2 is 3.459
+    assert late.bits(11, 4) == 4.0  # all 16
+    assert late.bits(4, 10_000) == 48.6
 
 
 # --- approvals --------------------------------------------------------------------------------------------

@@ -177,7 +177,7 @@ def _check_free(execute: Execute, name: str) -> None:
 
 
 def set_suspended(
-    store: GatewayStore, name: str | None, *, suspended: bool, by: Caller, now: float, late_allowed: int = 0
+    store: GatewayStore, name: str | None, *, suspended: bool, by: Caller, now: float, late_at_most: int = 1
 ) -> None:
     """Suspend or resume an account at once. Without a name: all charged questions, of all accounts.
 
@@ -187,7 +187,7 @@ def set_suspended(
     with store.write() as execute:
         if name is None:
             set_number(execute, "stopped", int(suspended))
-            details = {} if suspended else late.clear(execute, late_allowed)
+            details = {} if suspended else late.clear(execute, late_at_most)
             audit.append(execute, now, by.account, f"all {word}", details)
         else:
             account = find_account(execute, name)

@@ -39,6 +39,18 @@ class Asked:
         """One name for the same words with the same options and key."""
         return _digest([self.sql.strip(), self.options, self.key])
 
+    @property
+    def late_name(self) -> str:
+        """What is remembered of a late question: its key, if it has one, and all of it."""
+        return self.digest if self.ledger_key is None else f"{self.ledger_key} {self.digest}"
+
+    @property
+    def ledger_key(self) -> str | None:
+        """The key in the ledger. The charges of one question have keys that are made from it, which nobody who chooses
+        a key can try: whether they are used would tell how far a late question came.
+        """
+        return None if self.key is None else _digest([self.key])
+
 
 def _digest(content: list[Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

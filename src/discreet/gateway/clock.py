@@ -70,6 +70,8 @@ class Lanes:
         """
         lane = await self._next()
         try:
+            if length:
+                await lane.ready()  # it may still plan what somebody else asked
             await begin()
         except BaseException:
             self._free(lane)

@@ -37,6 +37,8 @@ class Office:
     ledger: Ledger
     settings: Settings
     now: Callable[[], float]
+    as_of: Callable[[], int | None] = lambda: None
+    """The entry as of which an account sees what remains. None for the last one."""
 
 
 Verb = Callable[[Office, Caller | None, Mapping[str, Any]], dict[str, Any]]
@@ -128,12 +130,13 @@ def budget(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict
     found: dict[str, Any] = {"limit": None, "remaining": None, **_limits(office, caller)}
     if view is None:
         return found | {"about": "this account asks nothing new"}
-    left = view.remaining
+    as_of = office.as_of()
+    left = view.remaining if as_of is None else view.remaining_at(as_of)
     found |= {"limit": _guarantee(view.limit), "remaining": _guarantee(left)}
     each = office.settings.question_default or check_epsilon(0.1)
     number = 0 if left is None else int(exactly(getattr(left, "epsilon", 0)) // each)
     found["about"] = f"about {number:,} questions with ε = {limits.shown(each)}"
-    bits = late.promised_bits(office.store, office.settings.late_allowed)
+    bits = late.promised_bits(office.store, office.settings.late_at_most)
     return found | {"promise": f"{view.limit} plus {bits:g} bits that times may have told"}
 
 
@@ -193,7 +196,7 @@ def list_accounts(office: Office, caller: Caller, arguments: Mapping[str, Any]) 
         "late": {
             "count": late.late_count(office.store),
             "allowed": office.settings.late_allowed,
-            "bits": late.promised_bits(office.store, office.settings.late_allowed),
+            "bits": late.promised_bits(office.store, office.settings.late_at_most),
         },
     }
 
@@ -232,8 +235,8 @@ def resume(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict
 
 
 def _set_suspended(office: Office, caller: Caller, arguments: Mapping[str, Any], *, suspended: bool) -> dict[str, Any]:
-    name, allowed = arguments.get("name"), office.settings.late_allowed
-    accounts.set_suspended(office.store, name, suspended=suspended, by=caller, now=office.now(), late_allowed=allowed)
+    name, most = arguments.get("name"), office.settings.late_at_most
+    accounts.set_suspended(office.store, name, suspended=suspended, by=caller, now=office.now(), late_at_most=most)
     return {"account": name, "suspended": suspended}
 
 

@@ -34,6 +34,7 @@ class Process:
         self.kind, self._opening = kind, opening
         self._numbers = itertools.count(1)
         self._child: subprocess.Popen[bytes] | None = None
+        self._told = False
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter | None = None
 
@@ -82,7 +83,15 @@ class Process:
     def tell(self, verb: str, given: Mapping[str, Any]) -> None:
         """Ask for something that has no reply."""
         if self._writer is not None:
+            self._told = True
             self._writer.write(packed({"id": 0, "verb": verb, "given": dict(given)}))
+
+    async def ready(self) -> None:
+        """Wait until it has done what it was told. One that has ended is never ready, and is found out when asked."""
+        if self._told:
+            self._told = False
+            with contextlib.suppress(Gone):
+                await self.ask("ready", {})
 
     async def _next(self) -> Frame:
         try:

@@ -95,6 +95,13 @@ class Settings:
     oidc: OidcSettings | None = None
 
     @property
+    def late_at_most(self) -> int:
+        """How many answers can be late before charged questions stop: all lanes may run when the last one that is
+        allowed is late.
+        """
+        return self.late_allowed + self.lanes
+
+    @property
     def url(self) -> str:
         """Where the desk is found."""
         return f"{'https' if self.certificate else 'http'}://{self.http}"

@@ -42,6 +42,7 @@ from discreet.gateway.store import GatewayStore
 from discreet.gateway.tokens import ROLES, Caller, Callers, digest_of, login_error
 from discreet.ledger import Ledger
 from discreet.ledger.book import WHOLE
+from discreet.ledger.ledger import key_reused_error
 from discreet.ledger.record import read_guarantee
 from discreet.ledger.store import URLS
 from discreet.ledger.views import NotBought
@@ -89,7 +90,7 @@ class Vault:
 
     def __init__(self, settings: Settings, ledger: Ledger, store: GatewayStore, opening: Mapping[str, Any]) -> None:
         self.settings, self.ledger, self.store = settings, ledger, store
-        self.office = Office(store=store, ledger=ledger, settings=settings, now=time.time)
+        self.office = Office(store=store, ledger=ledger, settings=settings, now=time.time, as_of=self._as_of)
         self.counters = Counters()
         self._callers = Callers(store)
         self._verifier = None if settings.oidc is None else Verifier(settings.oidc)
@@ -103,6 +104,8 @@ class Vault:
         self._clerk = ThreadPoolExecutor(1, thread_name_prefix="clerk")
         self._remembered = Remembered()
         self._running: dict[tuple[Any, ...], asyncio.Task[Frame]] = {}
+        self.purchases: set[Purchase] = set()
+        """What is bought in the slots that run now."""
         self._ending = False
         self.is_unsettled = False
         """Whether a late question could not be settled. Then nothing is charged until the vault is started again."""
@@ -212,8 +215,8 @@ class Vault:
     async def _answer(self, caller: Caller, asked: Asked) -> Frame:
         """The answer to a question. Those who ask the same at the same time share one."""
         name = (f"{caller.role} {caller.account}", asked.words, asked.form)
-        found = self._remembered.get(name)
-        if found is not None and (asked.key is None or await self._in_books(self._is_new, caller, asked.key)):
+        found, key = self._remembered.get(name), asked.ledger_key
+        if found is not None and (key is None or await self._in_books(self._is_new, caller, key)):
             return found
         same = (caller.account, "ask" in caller.scopes, asked.length, asked.digest, asked.form)
         if same not in self._running:
@@ -224,10 +227,12 @@ class Vault:
         return await asyncio.shield(self._running[same])
 
     async def _find_or_buy(self, caller: Caller, asked: Asked, name: tuple[str, str, str]) -> Frame:
-        if asked.key is not None and await self._in_books(late.was_late, self.store, caller.account, asked.digest):
-            raise late_error()  # one key is charged once, whatever came of it
+        key = asked.ledger_key
+        before = None if key is None else await self._in_books(late.late_with, self.store, caller.account, key)
+        if before is not None:  # one key is charged once, whatever came of it, and however far it came
+            raise late_error() if before == asked.late_name else key_reused_error()
         given = await self._given(caller, asked)
-        if "ask" in caller.scopes:
+        if "ask" in caller.scopes and not asked.length:  # in a slot there is time, and others must not wait for a plan
             self._lanes.prepare(given)
         reply = await self._readers.ask("ask", given)
         if not reply.header.get("ok"):
@@ -265,26 +270,39 @@ class Vault:
 
     async def _given(self, caller: Caller, asked: Asked) -> dict[str, Any]:
         """What a worker is told about a question."""
-        others: list[str] = []
-        if self.settings.share == "everyone":
-            others = [WHOLE, *await self._in_books(lambda: self.ledger.analysts)]
+        others, until, as_of = await self._in_books(self._others, account_of(caller))
         return {
             "sql": asked.sql,
             "options": asked.options,
             "analyst": account_of(caller),
             "form": asked.form,
-            "key": asked.key,
+            "key": asked.ledger_key,
             "others": others,
+            "until": until,
+            "as_of": as_of,
             "spends": spends(caller),
         }
+
+    def _others(self, account: str) -> tuple[list[str], dict[str, int], int]:
+        """Whose answers an account sees besides its own, up to which entry it sees those of each, and as of which entry
+        it sees what remains: nothing of a slot is seen before it ends, or times would be.
+        """
+        others = [WHOLE, *self.ledger.analysts] if self.settings.share == "everyone" else []
+        count = self.ledger.count
+        until = dict.fromkeys((account, *others), count)
+        for one in tuple(self.purchases):
+            if one.account in until:
+                until[one.account] = min(until[one.account], one.before)
+        return others, until, min((one.before for one in tuple(self.purchases)), default=count)
+
+    def _as_of(self) -> int | None:
+        """The last entry before the slots that run now. None if none runs."""
+        return min((one.before for one in tuple(self.purchases)), default=None)
 
     def _check_room(self, caller: Caller) -> None:
         own = sum(account == caller.account for account, *_ in self._running)
         if self._ending or self.is_unsettled:
-            raise ServiceUnavailable(
-                "The gateway is stopping. Nothing was charged. Ask again with the same Idempotency-Key.",
-                code="gateway-unavailable",
-            )
+            raise stopping_error()
         if own >= _MOST_OF_ONE or len(self._running) >= _MOST_WAITING:
             raise ServiceUnavailable(
                 "Too many questions are waiting. Nothing was charged. Ask again later.", code="gateway-busy"
@@ -293,13 +311,27 @@ class Vault:
     async def _buy(self, caller: Caller, asked: Asked, given: Mapping[str, Any], costs: Mapping[str, Any]) -> Frame:
         """Count the question against the limits, answer it in a lane, and return at the end of the slot."""
         purchase = Purchase(self, caller, asked, costs)
-        given = {**given, "others": []}
-        slot = await self._lanes.run(
-            given,
-            asked.length,
-            lambda: self._in_books(purchase.begin),
-            lambda slot: self._in_books(purchase.settle, slot),
-        )
+        own = any(one.account == purchase.account for one in tuple(self.purchases))
+
+        async def begin() -> None:
+            if own:  # what the account was buying when this was looked up may be there now
+                found = await self._readers.ask("ask", await self._given(caller, asked))
+                if found.header.get("ok") and found.header.get("bought") is not False:
+                    raise _Bought(found)
+                if found.header.get("ok"):
+                    purchase.costs(found.header)
+            await self._in_books(purchase.begin)
+
+        try:
+            slot = await self._lanes.run(
+                {**given, "others": []}, asked.length, begin, lambda slot: self._in_books(purchase.settle, slot)
+            )
+        except _Bought as bought:
+            if bought.reply.header["receipt"] is not None:
+                await self._in_books(note, self.store, caller, asked, bought.reply.header["receipt"])
+            return answer_frame(bought.reply)
+        finally:
+            self.purchases.discard(purchase)
         self._clerk.submit(limits.check_alerts, self.store, self.settings, self.ledger, account_of(caller), time.time())
         if slot.reply is None:
             raise late_error()
@@ -334,8 +366,8 @@ class Vault:
         """Explain a question, for free."""
         check_caller(caller, "plan", ROLES, "explain")
         check_arguments("plan", arguments, ("sql",), OPTIONS)
-        options = read_options(arguments, self.settings)
-        return await self._read("plan", caller, sql=text_of(arguments), options=options)
+        options, sql = read_options(arguments, self.settings), text_of(arguments)
+        return await self._read("plan", caller, sql=sql, options=options)
 
     async def describe(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
         """The columns that an answer would have, for free and without an ε."""
@@ -358,10 +390,12 @@ class Vault:
 
     def _standing(self) -> dict[str, float]:
         asked, count = late.charged_count(self.store), late.late_count(self.store)
-        return {"late": count, "charged": asked, "bits": late.promised_bits(self.store, self.settings.late_allowed)}
+        return {"late": count, "charged": asked, "bits": late.promised_bits(self.store, self.settings.late_at_most)}
 
     async def _read(self, verb: str, caller: Caller, **given: Any) -> Frame:
-        reply = await self._readers.ask(verb, {"analyst": account_of(caller), "spends": spends(caller), **given})
+        _, until, as_of = await self._in_books(self._others, account_of(caller))
+        seen = {"analyst": account_of(caller), "spends": spends(caller), "until": until, "as_of": as_of}
+        reply = await self._readers.ask(verb, {**seen, **given})
         if not reply.header.get("ok"):
             raise _failure(reply)
         return reply
@@ -372,23 +406,37 @@ _VERBS: dict[str, Any] = {
 }
 
 
+class _Bought(Exception):
+    """A question that waited for a lane was bought meanwhile."""
+
+    def __init__(self, reply: Frame) -> None:
+        self.reply = reply
+
+
 class Purchase:
     """One charged question, from its reservation to its record. Everything here runs in the thread of the books."""
 
     def __init__(self, vault: Vault, caller: Caller, asked: Asked, costs: Mapping[str, Any]) -> None:
         self._vault, self._caller, self._asked = vault, caller, asked
-        self._owed, self._epsilon = costs["owed"], Fraction(costs["epsilon"])
+        self.account, self.before = account_of(caller), 0
         self._ledger = vault.view(caller)
-        self._before = 0
+        self.costs(costs)
+
+    def costs(self, said: Mapping[str, Any]) -> None:
+        """What the question costs, as a reader says."""
+        self._owed, self._epsilon = said["owed"], Fraction(said["epsilon"])
 
     def begin(self) -> None:
         """Count the question against every limit, before anything is charged."""
         vault = self._vault
+        if vault.is_unsettled:
+            raise stopping_error()
         given = {"digest": self._asked.words, "sql": self._asked.sql}
         self._reserved = limits.reserve(
             vault.store, vault.settings, self._caller, self._epsilon, vault.office.now(), **given
         )
-        self._before = self._ledger.count
+        self.before = self._ledger.count
+        vault.purchases.add(self)
 
     def settle(self, slot: Slot) -> None:
         """Record what became of the question, before its slot ends."""
@@ -397,12 +445,12 @@ class Purchase:
             vault.is_unsettled = True
             self._ledger.discard(  # how far it came must not show in what remains
                 slot.charging,
-                after=self._before,
+                after=self.before,
                 owed=[read_guarantee(text) for text in self._owed],
                 asked=f"{self._asked.sql} (not answered in time)",
-                key=self._asked.key,
+                key=self._asked.ledger_key,
             )
-            late.record_late(vault.store, self._caller.account, self._asked.digest, now)
+            late.record_late(vault.store, self._caller.account, self._asked.late_name, now)
             vault.is_unsettled = False
             return
         header = slot.reply.header
@@ -414,7 +462,7 @@ class Purchase:
 
     def _is_charged(self, slot: Slot) -> bool:
         """Whether anything was charged: not if the same was bought while this question waited."""
-        return bool(self._ledger.charges_of(slot.charging, after=self._before))
+        return bool(self._ledger.charges_of(slot.charging, after=self.before))
 
 
 def note(store: GatewayStore, caller: Caller, asked: Asked, receipt: str) -> None:
@@ -439,6 +487,14 @@ def late_error() -> EngineFailed:
         "There is no answer: it was not ready in time, or could not be computed. What the question costs stays "
         "charged, and to ask again is a new charge. Ask for less, or choose a longer answer_after before you ask.",
         code="gateway-late",
+    )
+
+
+def stopping_error() -> ServiceUnavailable:
+    """What is said when nothing is charged any more."""
+    return ServiceUnavailable(
+        "The gateway is stopping. Nothing was charged. Ask again with the same Idempotency-Key.",
+        code="gateway-unavailable",
     )
 
 

@@ -64,6 +64,10 @@ class Worker:
         )
         self._seen: dict[tuple[str, tuple[str, ...], bool], Database] = {}
         self._prepared: dict[str, Prepared] = {}
+        self._until: dict[str, int] = {}
+        """Of each account, entries after this one are not found."""
+        self._as_of: int | None = None
+        """What remains is what remained after this entry."""
         warm_up()
         if lane and opening.get("memory") and sys.platform == "linux":
             limit_memory(memory_in_bytes(opening["memory"]), opening["threads"])
@@ -73,7 +77,9 @@ class Worker:
         while (frame := receive(self.link)) is not None:
             header = frame.header
             try:
-                reply = getattr(self, f"do_{header['verb']}")(**header["given"])
+                given = dict(header["given"])
+                self._until, self._as_of = given.pop("until", {}), given.pop("as_of", None)
+                reply = getattr(self, f"do_{header['verb']}")(**given)
             except EngineFailed as error:
                 made_of_answers = error.code == STATEMENT_FAILED
                 reply = refusal(error) if made_of_answers else Frame({"ok": False, "failed": True})
@@ -118,6 +124,10 @@ class Worker:
             asked = self._database(analyst).prepare(sql, **options)
             self._prepared[prepared_name(analyst, sql, options)] = asked
 
+    def do_ready(self) -> Frame:
+        """Say that what was told before is done."""
+        return Frame({"ok": True})
+
     @staticmethod
     def _costs(asked: Prepared, key: str | None) -> Frame:
         """What a question costs the one who asks it. Whoever buys anything pays for all of it: a lane finds only what
@@ -150,7 +160,10 @@ class Worker:
             if isinstance(ledger, Replays):
                 ledger = ledger.read_by(others, spends=spends)
             self._seen[seen] = self.database.seen_by(ledger)
-        return self._seen[seen]
+        found = self._seen[seen]
+        if isinstance(found.ledger, Replays):
+            found.ledger.until, found.ledger.as_of = self._until, self._as_of
+        return found
 
     def _tell(self, key: str | None, identity: str | None) -> None:
         self.link.sendall(packed({"charging": [key, identity]}))

@@ -253,6 +253,15 @@ def terms(execute: Execute, analyst: str, at: int = 2**62) -> EntryRow | None:
     return _one(execute, newest, analyst, at)
 
 
+def spent_at(execute: Execute, analyst: str, at: int) -> Vector:
+    """What an account had spent at an entry."""
+    newest = "(SELECT MAX(number) FROM entries WHERE analyst = ? AND number <= ?)"
+    last = _one(execute, newest, analyst, at) if analyst else row(execute, at)
+    if last is None:
+        raise damage_error(f"the account of {analyst} is missing")
+    return last.spent(analyst)
+
+
 def total_spent(execute: Execute, analyst: str, at: Head) -> Vector:
     """What an account has spent, according to its newest entry."""
     last = _newest(execute, analyst) if analyst else row(execute, at.number)

@@ -283,7 +283,7 @@ class Ledger:
             if row is None:
                 continue
             if not request.is_of(row.request):
-                raise _key_reused()
+                raise key_reused_error()
             state = answers.state_of(row.chain, stored and stored.digest)
             if state == "discarded" and column == "retry_key":
                 raise answers.discarded_error()
@@ -302,7 +302,7 @@ class Ledger:
     def check_new_key(self, key: str) -> None:
         """Refuse a key of a charge that was made before."""
         if self._store.look(book.charged(self._analyst, "retry_key", key)) != [[]]:
-            raise _key_reused()
+            raise key_reused_error()
 
     def marked(self, first: str) -> tuple[Entry, ...]:
         """The charges of this analyst whose mark begins with these 32 characters, oldest first."""
@@ -446,6 +446,18 @@ class Ledger:
         """
         return accounts.largest(self._standing_now())
 
+    def remaining_at(self, number: int) -> Guarantee | None:
+        """What remained after the entry with this number. Of an account that was opened later, what remains now."""
+        return accounts.largest(self._standing_at(number))
+
+    def _standing_at(self, number: int) -> Standing:
+        with self._store.transaction(write=False) as execute:
+            terms = accounts.terms_of(execute, self._analyst, number)
+            if self._analyst in terms:
+                spent = {name: book.spent_at(execute, name, number) for name in terms}
+                return {name: Account(row.content, spent[name]).checked() for name, row in terms.items()}
+        return self._writer.standing(self._analyst)
+
     def remaining_after(self, entry: Entry) -> Callable[[], Guarantee | None]:
         """What remained after an entry, computed only when it is called."""
         return partial(self._left_after, entry)
@@ -559,7 +571,8 @@ def _reason(why: Any) -> str:
     return public_text(why)
 
 
-def _key_reused() -> InvalidArgument:
+def key_reused_error() -> InvalidArgument:
+    """The error for a key that was used for another request."""
     return InvalidArgument(
         "This key was used for another request: a different question, mechanism, guarantee, declaration or data set. "
         "Data without a version counts as the same only while it stays open. Nothing was spent. Use a new key for a "

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Self
 
 from discreet.errors import NotAllowed
 from discreet.guarantees.guarantee import Guarantee
+from discreet.ledger.accounts import Standing
 from discreet.ledger.book import WHOLE
 from discreet.ledger.entry import Entry
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.request import Identity, Request, request_of
+from discreet.ledger.store import Rows
+from discreet.ledger.writer import Draft
 
 
 class NotBought(NotAllowed):
@@ -26,6 +30,10 @@ class Replays(Ledger):
     """
 
     others: Sequence[str] = ()
+    until: Mapping[str, int] = MappingProxyType({})
+    """The last entry of each account that is found, if later ones are not: what is still answered is not told."""
+    as_of: int | None = None
+    """What remains is what remained after this entry: later charges may be those of an answer that is not there yet."""
     spends: bool = True
     """Whether the reader has a budget, so that something remains of it."""
     found_elsewhere: bool = False
@@ -54,11 +62,24 @@ class Replays(Ledger):
         if found is not None or not self.others:
             return found, request
         for name in self.others:
-            theirs, _ = type(self)(self._store, self._terms, name)._known(request._replace(retry_key=None))
+            view = type(self)(self._store, self._terms, name)
+            view.until = self.until
+            theirs, _ = view._known(request._replace(retry_key=None))
             if theirs is not None and theirs.state == "answered":
                 self.found_elsewhere = True
                 return theirs, request
         return None, request
+
+    def _made_before(self, request: Request, found: Sequence[Rows], draft: Draft | None = None) -> Entry | None:
+        entry = super()._made_before(request, found, draft)
+        return entry if entry is None or self._is_shown(entry) else None
+
+    def marked(self, first: str) -> tuple[Entry, ...]:
+        """The charges of this analyst with this mark, as far as they are found."""
+        return tuple(entry for entry in super().marked(first) if self._is_shown(entry))
+
+    def _is_shown(self, entry: Entry) -> bool:
+        return entry.number <= self.until.get(self._analyst, entry.number)
 
     def read_by(self, others: Sequence[str], *, spends: bool) -> Self:
         """The same view for a reader who also sees what others bought, and who may have no budget."""
@@ -76,6 +97,9 @@ class Replays(Ledger):
         """
         own = self.spends and (entry.analyst or WHOLE) == self._analyst
         return super()._left_after(entry) if own else self.remaining
+
+    def _standing_now(self) -> Standing:
+        return super()._standing_now() if self.as_of is None else super()._standing_at(self.as_of)
 
     @property
     def remaining(self) -> Guarantee | None:
