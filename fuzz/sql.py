@@ -99,6 +99,7 @@ class Sql:
 
         database.engine._run = recorded
         try:
+            free, _ = attempt(lambda: database._free(text))
             combined, refused = attempt(lambda: database._combined(text, {"epsilon": 1, "delta": 1e-6}))
             plan = None
             if combined is None and refused is None:
@@ -116,6 +117,10 @@ class Sql:
             if _standing(database) != before:
                 raise Broken("a refusal was charged", error)
             return label(error), str(error), sent
+        if free is not None:
+            if _standing(database) != before:
+                raise Broken("what is free was charged")
+            return "free", answer.table.schema, answer.table.to_pylist(), sent
         if refused is not None:
             raise Broken("a question without a plan was answered", refused)
         after = _standing(database)

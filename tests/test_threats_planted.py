@@ -226,8 +226,8 @@ def memory_without_the_policy(patch: pytest.MonkeyPatch) -> None:
 
 
 def memory_without_the_analyst(patch: pytest.MonkeyPatch) -> None:
-    sound = book.find_charge
-    patch.setattr(book, "find_charge", lambda execute, analyst, *given: sound(execute, book.WHOLE, *given))
+    sound = book.charged
+    patch.setattr(book, "charged", lambda analyst, *given: sound(book.WHOLE, *given))
     patch.setattr(dp.Ledger, "_check_own", lambda self, entry: None)
 
 

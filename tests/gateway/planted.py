@@ -20,7 +20,11 @@ from discreet.releases import Release
 def slot_ends_when_ready() -> None:
     """The answer leaves when it is there."""
     real = clock.Lanes.run
-    clock.Lanes.run = lambda self, given, length, *steps: real(self, given, 0.0, *steps)  # type: ignore[method-assign]
+
+    def hurried(self: Any, given: Any, length: float, *steps: Any, **named: Any) -> Any:
+        return real(self, given, 0.0, *steps, **named)
+
+    clock.Lanes.run = hurried  # type: ignore[method-assign]
 
 
 def late_answer_handed_out() -> None:
@@ -35,16 +39,19 @@ def late_answer_handed_out() -> None:
 
 def late_question_not_topped_up() -> None:
     """A late question costs what its lane had charged by then."""
-
-    def only_discard(self: Any, slot: Any) -> None:
-        self._ledger.discard(slot.charging, after=self._before)
-
-    vault.Purchase._charge_all = only_discard  # type: ignore[method-assign]
+    real = Ledger.discard
+    Ledger.discard = lambda self, requests, *, after, **_: real(self, requests, after=after)  # type: ignore
 
 
 def late_charge_not_discarded() -> None:
     """What a late question drew stays stored, to be had for nothing."""
-    Ledger.discard = Ledger.charged  # type: ignore[method-assign,assignment]
+    real = Ledger.discard
+
+    def only_charge(self: Any, requests: Any, *, after: int, owed: Any = (), **named: Any) -> Any:
+        charged = len(self.charges_of(requests, after=after))
+        return real(self, [], after=after, owed=owed[charged:], **named)
+
+    Ledger.discard = only_charge  # type: ignore[method-assign]
 
 
 def charge_after_answer() -> None:
@@ -97,7 +104,7 @@ def main() -> None:
             worker.answer_format = slowly
         worker.main()
         return
-    processes.PROGRAM = (__file__, "worker")
+    processes.PROGRAM, vault._PLANNED = (__file__, "worker"), 0
     vault.main()
 
 

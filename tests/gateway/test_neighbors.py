@@ -8,6 +8,7 @@ import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -62,13 +63,16 @@ def both(call, houses, *others):
         return list(pool.map(call, houses, *others))
 
 
+HURRIED = str(Path(__file__).with_name("hurried.py"))
+
+
 @pytest.fixture(scope="module")
 def houses(tmp_path_factory):
     made = [
         Neighbor(tmp_path_factory.mktemp("neighbors") / "empty", []),
         Neighbor(tmp_path_factory.mktemp("neighbors") / "hostile", ordinary() + HOSTILE),
     ]
-    both(House.start, made)
+    both(lambda house: house.start(HURRIED), made)
     yield made
     both(House.stop, made)
     for house in made:

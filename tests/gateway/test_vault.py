@@ -6,6 +6,7 @@ import json
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -168,7 +169,8 @@ def test_formats(house):
 
 def test_late_answers_stay_charged_and_stop_the_gateway(tmp_path):
     """Slots that are too short for any answer: all are late."""
-    house = House(tmp_path / "late", 'answer_after = "1ms"\nlate_allowed = 1').start()
+    house = House(tmp_path / "late", 'answer_after = "1ms"\nlate_allowed = 1')
+    house.start(str(Path(__file__).with_name("hurried.py")))
     token, other = house.open("ada"), house.open("bea")
     first = house.ask(token, key="k")
     assert (first.header["kind"], first.header["code"]) == ("EngineFailed", "gateway-late")

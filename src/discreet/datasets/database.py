@@ -93,7 +93,7 @@ class Database(Closed):
         """A question with its plan, with the options of `sql`: it can be explained, and answered. Spends nothing and
         reads no private data.
         """
-        plan = self._free(question) or self._combined(question, options) or self.planner.plan(question, **options)
+        plan = self._free(question) or self._combined(question, options) or self.plan(question, **options)
         return Prepared(self.planner, plan)
 
     def describe(self, question: str) -> list[AnswerColumn]:

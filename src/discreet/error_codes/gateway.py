@@ -200,4 +200,9 @@ GATEWAY = {
         "Somebody who takes over the desk could read the data.",
         "the commands in the message, or `--not-isolated` to try things out",
     ),
+    "gateway-plan-time": Explained(
+        "a question that takes more than a quarter of its slot to be planned",
+        "It is planned again in its slot. How long a plan takes depends on the text and on nobody.",
+        "a simpler question, or a longer `answer_after`",
+    ),
 }

@@ -35,12 +35,17 @@ class Slot:
 
 
 class Lanes:
-    """A fixed number of lanes. Questions get them in the order in which they come."""
+    """A fixed number of lanes. Questions get them in the order in which they come.
+
+    A question with several charges runs alone: when it makes the later ones depends on the data, and their order among
+    the charges of others would show it.
+    """
 
     def __init__(self, number: int, opening: Mapping[str, Any]) -> None:
         self._all = [Process("lane", opening) for _ in range(number)]
         self._idle: deque[Process] = deque()
-        self._queue: deque[asyncio.Future[Process]] = deque()
+        self._queue: deque[tuple[asyncio.Future[Process], bool]] = deque()
+        self._running, self._is_alone = 0, False
         self._resting: set[asyncio.Task[None]] = set()
 
     @property
@@ -64,17 +69,19 @@ class Lanes:
         length: float,
         begin: Callable[[], Awaitable[None]],
         settle: Callable[[Slot], Awaitable[None]],
+        *,
+        alone: bool = False,
     ) -> Slot:
         """Answer a question in the next free lane, and return at the end of its slot. `begin` runs just before the
         slot begins, and may refuse. `settle` runs at a fixed time shortly before the slot ends.
         """
-        lane = await self._next()
+        lane = await self._next(alone)
         try:
             if length:
                 await lane.ready()  # it may still plan what somebody else asked
             await begin()
         except BaseException:
-            self._free(lane)
+            self._leave(lane)
             raise
         loop, slot = asyncio.get_running_loop(), Slot(length)
         end = loop.time() + length
@@ -87,28 +94,35 @@ class Lanes:
             await settle(slot)
         finally:
             await sleep_until(end)
-            if lane.is_alive:
-                self._free(lane)
-            else:
+            self._leave(lane if lane.is_alive else None)
+            if not lane.is_alive:
                 self._rest(lane, end + length)
         return slot
 
-    async def _next(self) -> Process:
+    async def _next(self, alone: bool) -> Process:
         """The next free lane, first come, first served."""
-        if self._idle:
-            return self._idle.popleft()
         waiting: asyncio.Future[Process] = asyncio.get_running_loop().create_future()
-        self._queue.append(waiting)
+        self._queue.append((waiting, alone))
+        self._begin_next()
         return await waiting
 
-    def _free(self, lane: Process) -> None:
-        """Give a lane to whoever waits for it."""
-        while self._queue:
-            waiting = self._queue.popleft()
+    def _begin_next(self) -> None:
+        """Give lanes to those who wait, as far as they may run now."""
+        while self._queue and self._idle:
+            waiting, alone = self._queue[0]
             if not waiting.done():
-                waiting.set_result(lane)
-                return
-        self._idle.append(lane)
+                if self._is_alone or (alone and self._running):
+                    return
+                self._running, self._is_alone = self._running + 1, alone
+                waiting.set_result(self._idle.popleft())
+            self._queue.popleft()
+
+    def _leave(self, lane: Process | None) -> None:
+        """End a slot. Its lane is free again, unless it has to be started anew."""
+        self._running, self._is_alone = self._running - 1, False
+        if lane is not None:
+            self._idle.append(lane)
+        self._begin_next()
 
     async def _answer(self, lane: Process, slot: Slot, given: Mapping[str, Any], cut: float) -> None:
         with contextlib.suppress(TimeoutError, Gone):
@@ -129,7 +143,8 @@ class Lanes:
                 await lane.start()
             await asyncio.sleep(0.1)
         await sleep_until(until)
-        self._free(lane)
+        self._idle.append(lane)
+        self._begin_next()
 
     def stop(self) -> None:
         """End all of them."""

@@ -19,6 +19,7 @@ from discreet.gateway.frames import BadFrame, Frame, packed, read_frame
 PROGRAM = ("-m", "discreet.gateway.worker")
 PATIENCE = 60.0
 """How many seconds a process may take to open the data."""
+_MOST_ACCOUNTS = 1000
 PLANNING = 30.0
 """How many seconds the plan of one question may take."""
 
@@ -120,11 +121,15 @@ class Process:
 
 
 class Readers:
-    """Some readers, each with one request at a time, in the order in which they come. Nothing they do reads a row."""
+    """Some readers, each with one request at a time, in the order in which they come. Nothing they do reads a row.
+
+    One account has at most half of them, so that its heavy questions do not keep others from being answered.
+    """
 
     def __init__(self, number: int, opening: Mapping[str, Any]) -> None:
         self._all = [Process("reader", opening) for _ in range(number)]
         self._idle: asyncio.Queue[Process] = asyncio.Queue()
+        self._each: dict[str, asyncio.Semaphore] = {}
 
     async def start(self) -> None:
         """Start all of them."""
@@ -132,25 +137,36 @@ class Readers:
         for one in self._all:
             self._idle.put_nowait(one)
 
-    async def ask(self, verb: str, given: Mapping[str, Any]) -> Frame:
+    async def ask(self, verb: str, given: Mapping[str, Any], account: str) -> Frame:
         """The reply of one of them. A request that takes too long is refused, and its process is started again."""
-        reader = await self._idle.get()
-        try:
-            async with asyncio.timeout(PLANNING):
-                return await reader.ask(verb, given)
-        except (TimeoutError, Gone):
-            reader.kill()
-            with contextlib.suppress(DiscreetError):  # tried again with the next request
-                await reader.start()
-            raise QueryError(
-                "This question is too complex to plan. Nothing was charged. Simplify it.", code="sql-too-complex"
-            ) from None
-        except asyncio.CancelledError:
-            reader.kill()
-            asyncio.get_running_loop().create_task(reader.start())
-            raise
-        finally:
-            self._idle.put_nowait(reader)
+        if len(self._each) > _MOST_ACCOUNTS:
+            self._each = {name: one for name, one in self._each.items() if one.locked()}
+        async with self._each.setdefault(account, asyncio.Semaphore(max(1, len(self._all) // 2))):
+            reader = await self._idle.get()
+            try:
+                return await self._ask(reader, verb, given)
+            except asyncio.CancelledError:
+                reader.kill()
+                asyncio.get_running_loop().create_task(reader.start())
+                raise
+            finally:
+                self._idle.put_nowait(reader)
+
+    @staticmethod
+    async def _ask(reader: Process, verb: str, given: Mapping[str, Any]) -> Frame:
+        for last in (False, True):
+            try:
+                async with asyncio.timeout(PLANNING):
+                    return await reader.ask(verb, given)
+            except (TimeoutError, Gone) as error:
+                reader.kill()
+                with contextlib.suppress(DiscreetError):  # tried again with the next request
+                    await reader.start()
+                if last or isinstance(error, TimeoutError):
+                    break  # the first time, it may have been killed while it had nothing to do
+        raise QueryError(
+            "This question is too complex to plan. Nothing was charged. Simplify it.", code="sql-too-complex"
+        )
 
     def stop(self) -> None:
         """End all of them."""

@@ -24,6 +24,7 @@ from discreet.errors import (
     DiscreetError,
     EngineFailed,
     InvalidArgument,
+    QueryError,
     ServiceUnavailable,
 )
 from discreet.gateway import audit, late, limits, offices, policies, questions
@@ -55,6 +56,9 @@ _OPEN = ("login", "leaked")
 _MOST_WAITING = 1000
 _MOST_OF_ONE = 200
 """How many questions may wait for a lane, of all accounts and of one."""
+_READER_MEMORY = "1GB"
+_PLANNED = 4
+"""A question may take this part of its slot to be planned: the lane plans it again."""
 _MOST_SESSIONS = 10_000
 _LONGEST_REFUSED = 2000
 """So many characters of a refused question are in the audit."""
@@ -99,7 +103,7 @@ class Vault:
         cores = os.cpu_count() or 1
         lane = {"memory": settings.lane_memory, "threads": max(1, cores // settings.lanes)}
         self._lanes = Lanes(settings.lanes, {**opening, **lane})
-        self._readers = Readers(min(4, max(1, cores // 2)), {**opening, "threads": 1})
+        self._readers = Readers(min(4, max(2, cores // 2)), {**opening, "threads": 1, "memory": _READER_MEMORY})
         self._books = ThreadPoolExecutor(1, thread_name_prefix="books")
         self._clerk = ThreadPoolExecutor(1, thread_name_prefix="clerk")
         self._remembered = Remembered()
@@ -234,7 +238,7 @@ class Vault:
         given = await self._given(caller, asked)
         if "ask" in caller.scopes and not asked.length:  # in a slot there is time, and others must not wait for a plan
             self._lanes.prepare(given)
-        reply = await self._readers.ask("ask", given)
+        reply = await self._readers.ask("ask", given, caller.account)
         if not reply.header.get("ok"):
             raise _failure(reply)
         if reply.header.get("bought") is not False:
@@ -245,6 +249,12 @@ class Vault:
             return answer_frame(reply)
         if "ask" not in caller.scopes:
             raise NotBought("This was not bought before, and this account or token shows only what was.")
+        if asked.length and reply.header["planned"] * _PLANNED > asked.length:
+            raise QueryError(
+                f"This question takes too long to plan for a slot of {asked.length:g} s. Nothing was charged. Simplify "
+                "it, or choose a longer answer_after.",
+                code="gateway-plan-time",
+            )
         return await self._buy(caller, asked, given, reply.header)
 
     def _forget(self, same: tuple[Any, ...], done: asyncio.Task[Frame]) -> None:
@@ -315,7 +325,7 @@ class Vault:
 
         async def begin() -> None:
             if own:  # what the account was buying when this was looked up may be there now
-                found = await self._readers.ask("ask", await self._given(caller, asked))
+                found = await self._readers.ask("ask", await self._given(caller, asked), caller.account)
                 if found.header.get("ok") and found.header.get("bought") is not False:
                     raise _Bought(found)
                 if found.header.get("ok"):
@@ -324,7 +334,11 @@ class Vault:
 
         try:
             slot = await self._lanes.run(
-                {**given, "others": []}, asked.length, begin, lambda slot: self._in_books(purchase.settle, slot)
+                {**given, "others": []},
+                asked.length,
+                begin,
+                lambda slot: self._in_books(purchase.settle, slot),
+                alone=len(costs["owed"]) > 1,
             )
         except _Bought as bought:
             if bought.reply.header["receipt"] is not None:
@@ -352,7 +366,7 @@ class Vault:
             )
         given = {"sql": found.sql, **found.options, "format": arguments.get("format", "json")}
         asked = read_question(given, self.settings)
-        reply = await self._readers.ask("ask", await self._given(caller, asked))
+        reply = await self._readers.ask("ask", await self._given(caller, asked), caller.account)
         if reply.header.get("bought") is False or reply.header.get("code") == "ledger-key-reused":
             raise InvalidArgument(
                 "This answer was bought for other declarations or another version of the data. Ask the question again.",
@@ -395,7 +409,7 @@ class Vault:
     async def _read(self, verb: str, caller: Caller, **given: Any) -> Frame:
         _, until, as_of = await self._in_books(self._others, account_of(caller))
         seen = {"analyst": account_of(caller), "spends": spends(caller), "until": until, "as_of": as_of}
-        reply = await self._readers.ask(verb, {**seen, **given})
+        reply = await self._readers.ask(verb, {**seen, **given}, caller.account)
         if not reply.header.get("ok"):
             raise _failure(reply)
         return reply

@@ -12,6 +12,7 @@ import os
 import resource
 import socket
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +33,6 @@ from discreet.ledger import Ledger
 from discreet.ledger.record import to_text
 from discreet.ledger.store import IN_MEMORY
 from discreet.ledger.views import NotBought, Replays, Watched
-from discreet.sql.running.combined import STATEMENT_FAILED
 
 ROOM = 2**30
 """The memory of a lane for what Python does with the results of its engine, beyond twice `lane_memory`."""
@@ -80,9 +80,8 @@ class Worker:
                 given = dict(header["given"])
                 self._until, self._as_of = given.pop("until", {}), given.pop("as_of", None)
                 reply = getattr(self, f"do_{header['verb']}")(**given)
-            except EngineFailed as error:
-                made_of_answers = error.code == STATEMENT_FAILED
-                reply = refusal(error) if made_of_answers else Frame({"ok": False, "failed": True})
+            except EngineFailed:
+                reply = Frame({"ok": False, "failed": True})
             except DiscreetError as error:
                 reply = refusal(error)
             except Exception:  # its message could quote a value
@@ -103,6 +102,7 @@ class Worker:
         """Answer a question. In a reader, only one that was bought before; otherwise say what it would cost. Without
         `spends`, nothing is said about what remains.
         """
+        begun = time.process_time()
         asked = self._prepared.pop(prepared_name(analyst, sql, options), None)
         if asked is None:
             asked = self._database(analyst, others or (), spends=spends).prepare(sql, **options)
@@ -112,7 +112,8 @@ class Worker:
         try:
             answer = asked.answer(key=key)
         except NotBought:
-            return self._costs(asked if not others else self._database(analyst).prepare(sql, **options), key)
+            planned = time.process_time() - begun
+            return self._costs(asked if not others else self._database(analyst).prepare(sql, **options), key, planned)
         kind, body = answer_format(answer, form, options.get("confidence", 0.95))
         own = not (isinstance(ledger, Replays) and ledger.found_elsewhere)
         return Frame({"ok": True, "type": kind, "receipt": answer.receipt, "own": own}, body)
@@ -129,13 +130,14 @@ class Worker:
         return Frame({"ok": True})
 
     @staticmethod
-    def _costs(asked: Prepared, key: str | None) -> Frame:
+    def _costs(asked: Prepared, key: str | None, planned: float) -> Frame:
         """What a question costs the one who asks it. Whoever buys anything pays for all of it: a lane finds only what
         they bought themselves.
         """
         owed = asked.owed(key=key)
         epsilon = asked.epsilon if owed else 0
-        return Frame({"ok": True, "bought": False, "owed": [to_text(cost) for cost in owed], "epsilon": str(epsilon)})
+        costs = {"owed": [to_text(cost) for cost in owed], "epsilon": str(epsilon), "planned": planned}
+        return Frame({"ok": True, "bought": False, **costs})
 
     def do_plan(self, sql: str, options: dict[str, Any], analyst: str, spends: bool) -> Frame:
         """Explain a question."""

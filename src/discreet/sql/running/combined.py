@@ -40,8 +40,6 @@ DRAWS = 300
 SECONDS, MEMORY = 60, "2GB"
 """What a statement over answers may take: a short text can ask for all pairs of all rows, again and again."""
 
-STATEMENT_FAILED = "engine-statement-failed"
-"""The code of the error if a statement over answers fails. It depends on what was released, and on nothing else."""
 EXACT = "public tables only: exact, nothing was spent"
 """What is said of a statement that reads nothing private."""
 
