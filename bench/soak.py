@@ -25,7 +25,7 @@ from timing import write_visits
 
 from discreet.ledger import Ledger
 
-CLIENTS, PAUSE, SLOT = 4, 5.0, 0.5
+CLIENTS, PAUSE, SLOT = 4, 20.0, 1.0
 FINAL = (200, 504)
 """An answer, or that it is late: both are the last word on a key."""
 

@@ -59,6 +59,7 @@ _MOST_OF_ONE = 200
 _READER_MEMORY = "1GB"
 _PLANNED = 4
 """A question may take this part of its slot to be planned: the lane plans it again."""
+_ALERTS_AFTER = 10.0
 _MOST_SESSIONS = 10_000
 _LONGEST_REFUSED = 2000
 """So many characters of a refused question are in the audit."""
@@ -100,6 +101,7 @@ class Vault:
         self._verifier = None if settings.oidc is None else Verifier(settings.oidc)
         self._sessions: dict[str, str] = {}
         self._views: dict[str, Ledger] = {}
+        self._alerted: set[str] = set()
         cores = os.cpu_count() or 1
         lane = {"memory": settings.lane_memory, "threads": max(1, cores // settings.lanes)}
         self._lanes = Lanes(settings.lanes, {**opening, **lane})
@@ -346,12 +348,23 @@ class Vault:
             return answer_frame(bought.reply)
         finally:
             self.purchases.discard(purchase)
-        self._clerk.submit(limits.check_alerts, self.store, self.settings, self.ledger, account_of(caller), time.time())
+        self._check_alerts_later(account_of(caller))
         if slot.reply is None:
             raise late_error()
         if not slot.reply.header.get("ok"):
             raise _failure(slot.reply)
         return answer_frame(slot.reply)
+
+    def _check_alerts_later(self, account: str) -> None:
+        """See soon whether a limit is nearly used up, once for all questions that are asked until then."""
+        if account not in self._alerted:
+            self._alerted.add(account)
+            asyncio.get_running_loop().call_later(_ALERTS_AFTER, self._check_alerts, account)
+
+    def _check_alerts(self, account: str) -> None:
+        self._alerted.discard(account)
+        if not self._ending:
+            self._clerk.submit(limits.check_alerts, self.store, self.settings, self.ledger, account, time.time())
 
     # --- free requests --------------------------------------------------------------------------------------
 
