@@ -40,7 +40,7 @@ def started(tmp_path):
         house.stop()
 
 
-@pytest.mark.parametrize("share", ["own", "everyone"])
+@pytest.mark.parametrize("share", ["own", pytest.param("everyone", marks=pytest.mark.slow)])
 def test_nothing_of_a_slot_is_seen_before_it_ends(started, share):
     """Not by a replay, not in the history, and not by another account that may see the answer afterwards."""
     house = started(f'answer_after = "3s"\nshare = "{share}"')
@@ -67,6 +67,7 @@ def test_nothing_of_a_slot_is_seen_before_it_ends(started, share):
     assert plan == planned
 
 
+@pytest.mark.slow
 def test_what_waits_behind_the_same_measurement_is_free(started):
     """It is looked up again when it gets a lane: no second slot, and no ε of a day."""
     house = started('answer_after = "1s"\n[gateway.limits]\nday = 0.1')
@@ -124,6 +125,40 @@ def test_a_failure_is_settled_when_any_answer_is():
     assert settled - begun >= 0.45
 
 
+def test_a_question_with_several_charges_runs_alone():
+    """When it makes the later ones would show in the order of all charges."""
+    order = []
+
+    class Right(Lane):
+        async def ask(self, *_):
+            return Frame({"ok": True})
+
+    async def run() -> None:
+        lanes = clock.Lanes(3, {})
+        lanes._all = [Right() for _ in range(3)]
+        lanes._idle.extend(lanes._all)
+
+        async def ask(name: str, *, alone: bool) -> None:
+            async def begin() -> None:
+                order.append(f"{name} begins")
+
+            async def settle(_) -> None:
+                order.append(f"{name} ends")
+
+            await lanes.run({}, 0.05, begin, settle, alone=alone)
+
+        await asyncio.gather(
+            ask("one", alone=False), ask("two", alone=False), ask("many", alone=True), ask("three", alone=False)
+        )
+        assert len(lanes._idle) == 3
+        assert not lanes.waiting
+
+    asyncio.run(run())
+    assert sorted(order[:2]) == ["one begins", "two begins"]
+    assert sorted(order[2:4]) == ["one ends", "two ends"]
+    assert order[4:] == ["many begins", "many ends", "three begins", "three ends"]
+
+
 def test_a_lane_is_ready_before_a_slot_begins():
     """A plan that somebody else asked for takes no time of the slot."""
     order = []
@@ -159,6 +194,7 @@ def test_all_lanes_can_be_late_at_once(lanes, bits):
 PARTS = "SELECT a.n + b.n AS x FROM (SELECT COUNT(*) AS n FROM visits) a, (SELECT SUM(cost) AS n FROM visits) b"
 
 
+@pytest.mark.slow
 def test_the_keys_of_parts_cannot_be_tried(started):
     """Whether one is used would tell how far a late question came."""
     house = started("answer_after = 0")
@@ -169,6 +205,7 @@ def test_the_keys_of_parts_cannot_be_tried(started):
     assert {entry.key for entry in house.charges()}.isdisjoint({"k", "k/0", "k/1"})
 
 
+@pytest.mark.slow
 def test_the_key_of_a_late_question_is_used_up_however_far_it_came(started):
     """Also where all of its parts were charged, and none has the key itself."""
     house = started("answer_after = 0")

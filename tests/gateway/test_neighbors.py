@@ -185,7 +185,7 @@ def test_what_needs_no_charge_is_equal(houses, tokens):
         assert one | own == other | own
 
 
-@pytest.mark.some_quick(5)
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("sql", CHARGED)
 def test_what_is_charged_is_equal_but_for_the_noise(houses, tokens, sql):
     given = {"sql": sql, "epsilon": 0.05, "format": "arrow"}

@@ -194,6 +194,7 @@ def test_late_answers_stay_charged_and_stop_the_gateway(tmp_path):
     assert house.ledger.verify() > 0
 
 
+@pytest.mark.slow
 def test_a_vault_that_is_stopped_finishes_what_it_began(tmp_path):
     house = House(tmp_path / "house", 'answer_after = "3s"').start()
     token = house.open("ada")
