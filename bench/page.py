@@ -29,7 +29,7 @@ COMMANDS = {
     "ledger": "ledger",
     "gateway": "gateway",
     "timing": "timing",
-    "soak": "soak",
+    "soak": "soak --minutes 15",
     "sql": "sql",
     "planning": "planning",
     "groups": "groups",
