@@ -20,7 +20,7 @@ IDLE = 3.0
 
 def stop_before_charge() -> None:
     """Let a charge stop this process and the vault, inside the transaction."""
-    real, done = book.append, Path(os.environ["STEP_DONE"])
+    real, done = book.entry_after, Path(os.environ["STEP_DONE"])
 
     def stopped(*given: Any) -> Any:
         if done.with_suffix(".armed").exists() and not done.exists():
@@ -29,7 +29,7 @@ def stop_before_charge() -> None:
             os.kill(os.getpid(), signal.SIGSTOP)
         return real(*given)
 
-    book.append = stopped
+    book.entry_after = stopped
 
 
 def main() -> None:
