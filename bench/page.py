@@ -29,7 +29,7 @@ COMMANDS = {
     "ledger": "ledger",
     "gateway": "gateway",
     "timing": "timing",
-    "soak": "soak --minutes 15",
+    "soak": "soak --minutes 2",
     "sql": "sql",
     "planning": "planning",
     "groups": "groups",

@@ -118,7 +118,9 @@ def main() -> None:
                 caller.join()
         ledger = Ledger.open(folder / "gateway" / "clinic.ledger")
         entries = ledger.verify()
-        charged = Counter((entry.analyst, entry.key) for entry in ledger.entries() if entry.kind == "charge")
+        charges = [entry for entry in ledger.entries() if entry.kind == "charge"]
+        charged = Counter((entry.analyst, entry.key) for entry in charges)
+        paid = {(entry.analyst, entry.receipt) for entry in charges if entry.state == "answered"}
     told = {(caller.account, key): reply for caller in callers for key, reply in caller.told.items()}
     receipts = Counter(json.loads(body)["receipt"] for status, body in told.values() if status == 200)
     report.table("what", "number")
@@ -131,7 +133,8 @@ def main() -> None:
     ):
         report.line(what, f"{number:,}")
     twice = [one for one, count in charged.items() if one[1] is not None and count > 1]
-    unpaid = [one for one, (status, _) in told.items() if status == 200 and charged[one] == 0]
+    answered = [(name, json.loads(body)["receipt"]) for (name, _), (status, body) in told.items() if status == 200]
+    unpaid = [one for one in answered if one not in paid]
     goals = {
         "no key is charged twice": not twice,
         "no answer without a charge": not unpaid,
