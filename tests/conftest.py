@@ -1,4 +1,4 @@
-"""What tests of more than one kind need: the fuzzers at the project's root, and Java, for Spark."""
+"""What tests of more than one kind need: the fuzzers at the project's root, and programs that Debian has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from hypothesis import settings
@@ -35,19 +37,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.slow)
 
 
+class Install(Protocol):
+    """Installs Debian's packages where something is missing and we may. Without them the test is skipped."""
+
+    def __call__(self, is_there: Callable[[], object], *packages: str) -> None: ...
+
+
 @pytest.fixture(scope="session")
-def java() -> None:
-    """Java and pyspark. Debian's Java is installed where it is missing and we may; without it tests are skipped."""
+def install() -> Install:
+    """How a test gets the programs that it needs."""
+
+    def installed(is_there: Callable[[], object], *packages: str) -> None:
+        with (Path(tempfile.gettempdir()) / "discreet_install.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # one process at a time
+            if not is_there() and os.geteuid() == 0 and shutil.which("apt-get"):
+                environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+                for words in (["update", "-q"], ["install", "-y", "-q", *packages]):
+                    subprocess.run(["apt-get", *words], env=environment, capture_output=True, check=False)
+        if not is_there():
+            pytest.skip(f"this test needs Debian's {' '.join(packages)}, which may not be installed here")
+
+    return installed
+
+
+@pytest.fixture(scope="session")
+def java(install: Install) -> None:
+    """Java and pyspark."""
     pytest.importorskip("pyspark", reason='needs pip install "discreet[spark]"')
-    with (Path(tempfile.gettempdir()) / "discreet_java_install.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not _found() and os.geteuid() == 0 and shutil.which("apt-get"):
-            environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-            for words in (["update", "-q"], ["install", "-y", "-q", "openjdk-17-jre-headless"]):
-                subprocess.run(["apt-get", *words], env=environment, capture_output=True, check=False)
-    if not _found():
-        pytest.skip("Java 17 is missing and may not be installed here: install it for the tests of Spark")
-
-
-def _found() -> bool:
-    return shutil.which("java") is not None or "JAVA_HOME" in os.environ
+    install(lambda: shutil.which("java") or "JAVA_HOME" in os.environ, "openjdk-17-jre-headless")

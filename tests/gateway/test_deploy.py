@@ -13,11 +13,9 @@ import pytest
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
-def need(program: str) -> str:
-    found = shutil.which(program)
-    if found is None:
-        pytest.skip(f"{program} is not installed")
-    return found
+@pytest.fixture
+def systemd(install) -> None:
+    install(lambda: all(map(shutil.which, ("systemd-analyze", "systemd-sysusers", "systemd-tmpfiles"))), "systemd")
 
 
 def told(*command: str | Path) -> str:
@@ -25,26 +23,24 @@ def told(*command: str | Path) -> str:
     return run.stdout + run.stderr + (f"exit code {run.returncode}" if run.returncode else "")
 
 
-def test_systemd_understands_the_unit(tmp_path):
-    analyze = need("systemd-analyze")
+def test_systemd_understands_the_unit(tmp_path, systemd):
     text = (DEPLOY / "discreet@.service").read_text().replace("/opt/discreet/bin/discreet", "/bin/true")
     unit = tmp_path / "discreet@clinic.service"
     unit.write_text(text)
-    assert told(analyze, "verify", unit) == ""
+    assert told("systemd-analyze", "verify", unit) == ""
     unit.write_text(text.replace("PrivateTmp", "PrivateTemp"))
-    assert "Unknown key" in told(analyze, "verify", unit)  # a mistake would be seen
+    assert "Unknown key" in told("systemd-analyze", "verify", unit)  # a mistake would be seen
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make users")
-def test_users_and_folders_are_made(tmp_path):
+def test_users_and_folders_are_made(tmp_path, systemd):
     (tmp_path / "etc").mkdir()
-    assert "not" not in told(need("systemd-sysusers"), f"--root={tmp_path}", DEPLOY / "discreet.sysusers")
+    assert "not" not in told("systemd-sysusers", f"--root={tmp_path}", DEPLOY / "discreet.sysusers")
     lines = [line.split(":") for line in (tmp_path / "etc" / "passwd").read_text().splitlines()]
     numbers = {line[0]: int(line[2]) for line in lines}
     assert {"discreet-vault", "discreet-desk"} <= set(numbers)
     assert numbers["discreet-vault"] != numbers["discreet-desk"]
-    tmpfiles = need("systemd-tmpfiles")
-    assert told(tmpfiles, "--create", f"--root={tmp_path}", DEPLOY / "discreet.tmpfiles") == ""
+    assert told("systemd-tmpfiles", "--create", f"--root={tmp_path}", DEPLOY / "discreet.tmpfiles") == ""
     made = (tmp_path / "var" / "lib" / "discreet").stat()
     assert (made.st_uid, made.st_mode & 0o777) == (numbers["discreet-vault"], 0o711)
 

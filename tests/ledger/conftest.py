@@ -7,7 +7,6 @@ the reason.
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import json
 import os
@@ -84,33 +83,21 @@ def _drop(url: str, schema: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
+def postgres(install) -> Iterator[str]:
     """The URL of a real server."""
     given = os.environ.get("DISCREET_TEST_POSTGRES")
     if given:
         yield given
         return
-    programs = _programs()
-    if programs is None:
-        pytest.skip("PostgreSQL is missing and may not be installed here: give DISCREET_TEST_POSTGRES=postgresql://…")
+    install(_found, "postgresql")
+    programs = _found()
+    assert programs is not None
     with tempfile.TemporaryDirectory(prefix="discreet_postgres_") as folder:
         yield from _serve(programs, Path(folder))
 
 
-def _programs() -> Path | None:
-    """The folder of initdb and pg_ctl, installed if need be and allowed."""
-    with (Path(tempfile.gettempdir()) / "discreet_postgres_install.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if _found() is None and os.geteuid() == 0 and shutil.which("apt-get"):
-            environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-            install = ["apt-get", "install", "-y", "-q", "postgresql"]
-            if subprocess.run(install, env=environment, capture_output=True).returncode:
-                subprocess.run(["apt-get", "update", "-q"], env=environment, capture_output=True)
-                subprocess.run(install, env=environment, capture_output=True)
-    return _found()
-
-
 def _found() -> Path | None:
+    """The folder of initdb and pg_ctl."""
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"), key=lambda path: int(path.parts[-3]))
     on_path = shutil.which("pg_ctl")
     return versions[-1].parent if versions else Path(on_path).resolve().parent if on_path else None

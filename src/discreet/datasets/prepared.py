@@ -45,7 +45,7 @@ class Prepared(Closed):
         return CombinedAnswer(self.plan.combination, answers, public, self.planner.ledger)
 
     def owed(self, *, key: str | None = None) -> list[Guarantee]:
-        """What the answer would charge, release by release: first what is found for it, then the answer."""
+        """What the answer would charge at most, release by release: first what is found for it, then the answer."""
         match self.plan:
             case Answer():
                 return []
@@ -53,6 +53,18 @@ class Prepared(Closed):
                 return owed(self.planner, self.plan, key)
         keys, plans = keys_of(key, len(self.plan.plans)), self.plan.plans
         return [cost for own, plan in zip(keys, plans, strict=True) for cost in owed(self.planner, plan, own)]
+
+    @property
+    def finds_bounds(self) -> bool:
+        """Whether bounds are found first. Until then, what is owed for the rest is not known, only what it is at
+        most.
+        """
+        match self.plan:
+            case Answer():
+                return False
+            case Plan():
+                return bool(self.plan.automatic)
+        return any(plan.automatic for plan in self.plan.plans)
 
     @property
     def epsilon(self) -> Fraction:

@@ -19,15 +19,16 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def named(policy: Policy, version: str) -> Policy:
-    """The policy with this version for all tables that it declares none for, and with the names of files instead of
-    their places: wherever a gateway keeps them, and however many there are, the answers are the same.
+    """The policy with this version for all tables, next to one that the policy declares, and with the names of files
+    instead of their places: wherever a gateway keeps them, and however many there are, the answers are the same.
     """
     tables = {}
     for name, table in policy.tables.items():
         source = table.source
         if isinstance(source, str | Path) and policy.engine.kind == "duckdb":
             source = Path(source).name
-        tables[name] = replace(table, version=table.version or version, source=source)
+        own = f"{table.version}, published as {version}" if table.version else version
+        tables[name] = replace(table, version=own, source=source)
     return replace(policy, tables=tables)
 
 

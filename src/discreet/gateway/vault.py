@@ -12,23 +12,19 @@ import os
 import signal
 import sys
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
 from discreet.errors import (
-    BudgetExhausted,
     DiscreetError,
-    EngineFailed,
     InvalidArgument,
     QueryError,
     ServiceUnavailable,
 )
 from discreet.gateway import audit, late, limits, offices, policies, questions
-from discreet.gateway.accounts import CHARGED, Login, begin_session
+from discreet.gateway.accounts import Login, begin_session
 from discreet.gateway.asking import OPTIONS, Asked, read_options, read_question, text_of
 from discreet.gateway.clock import Lanes, Slot
 from discreet.gateway.counters import Counters
@@ -37,6 +33,8 @@ from discreet.gateway.isolation import harden
 from discreet.gateway.offices import Office, check_arguments, check_caller
 from discreet.gateway.oidc import Verifier
 from discreet.gateway.processes import Readers, error_in
+from discreet.gateway.purchase import Purchase, account_of, late_error, note, spends, stopping_error
+from discreet.gateway.remembered import Remembered
 from discreet.gateway.settings import Settings, load_settings
 from discreet.gateway.snapshot import published
 from discreet.gateway.store import GatewayStore
@@ -44,13 +42,10 @@ from discreet.gateway.tokens import ROLES, Caller, Callers, digest_of, login_err
 from discreet.ledger import Ledger
 from discreet.ledger.book import WHOLE
 from discreet.ledger.ledger import key_reused_error
-from discreet.ledger.record import read_guarantee
 from discreet.ledger.store import URLS
 from discreet.ledger.views import NotBought
 
 T = TypeVar("T")
-_REMEMBERED = 64 * 2**20
-"""So many bytes of answers that were bought before are kept in memory, to be served at once."""
 _OPEN = ("login", "leaked")
 """The verbs that need no token."""
 _MOST_WAITING = 1000
@@ -63,31 +58,6 @@ _ALERTS_AFTER = 10.0
 _MOST_SESSIONS = 10_000
 _LONGEST_REFUSED = 2000
 """So many characters of a refused question are in the audit."""
-
-
-class Remembered:
-    """Answers that were found before, the newest ones. Everything in it was released to whoever may see it again."""
-
-    def __init__(self, most: int = _REMEMBERED) -> None:
-        self._most, self._size = most, 0
-        self._frames: OrderedDict[tuple[str, str, str], Frame] = OrderedDict()
-
-    def get(self, name: tuple[str, str, str]) -> Frame | None:
-        """The answer under this name."""
-        found = self._frames.get(name)
-        if found is not None:
-            self._frames.move_to_end(name)
-        return found
-
-    def put(self, name: tuple[str, str, str], frame: Frame) -> None:
-        """Remember an answer, and forget the oldest ones if there is no room."""
-        if name in self._frames or len(frame.body) > self._most // 8:
-            return
-        self._frames[name] = frame
-        self._size += len(frame.body)
-        while self._size > self._most:
-            _, gone = self._frames.popitem(last=False)
-            self._size -= len(gone.body)
 
 
 class Vault:
@@ -334,14 +304,15 @@ class Vault:
                     purchase.costs(found.header)
             await self._in_books(purchase.begin)
 
+        async def settle(slot: Slot) -> None:
+            if asked.length or slot.reply is None:
+                await self._in_books(purchase.settle, slot)
+            else:  # an answer that leaves at once does not wait for what is noted about it
+                self._books.submit(purchase.settle, slot)
+
         try:
-            slot = await self._lanes.run(
-                {**given, "others": []},
-                asked.length,
-                begin,
-                lambda slot: self._in_books(purchase.settle, slot),
-                alone=len(costs["owed"]) > 1,
-            )
+            alone = len(costs["owed"]) > 1
+            slot = await self._lanes.run({**given, "others": []}, asked.length, begin, settle, alone=alone)
         except _Bought as bought:
             if bought.reply.header["receipt"] is not None:
                 await self._in_books(note, self.store, caller, asked, bought.reply.header["receipt"])
@@ -438,91 +409,6 @@ class _Bought(Exception):
 
     def __init__(self, reply: Frame) -> None:
         self.reply = reply
-
-
-class Purchase:
-    """One charged question, from its reservation to its record. Everything here runs in the thread of the books."""
-
-    def __init__(self, vault: Vault, caller: Caller, asked: Asked, costs: Mapping[str, Any]) -> None:
-        self._vault, self._caller, self._asked = vault, caller, asked
-        self.account, self.before = account_of(caller), 0
-        self._ledger = vault.view(caller)
-        self.costs(costs)
-
-    def costs(self, said: Mapping[str, Any]) -> None:
-        """What the question costs, as a reader says."""
-        self._owed, self._epsilon = said["owed"], Fraction(said["epsilon"])
-
-    def begin(self) -> None:
-        """Count the question against every limit, before anything is charged."""
-        vault = self._vault
-        if vault.is_unsettled:
-            raise stopping_error()
-        given = {"digest": self._asked.words, "sql": self._asked.sql}
-        self._reserved = limits.reserve(
-            vault.store, vault.settings, self._caller, self._epsilon, vault.office.now(), **given
-        )
-        self.before = self._ledger.count
-        vault.purchases.add(self)
-
-    def settle(self, slot: Slot) -> None:
-        """Record what became of the question, before its slot ends."""
-        vault, now = self._vault, self._vault.office.now()
-        if slot.reply is None:
-            vault.is_unsettled = True
-            self._ledger.discard(  # how far it came must not show in what remains
-                slot.charging,
-                after=self.before,
-                owed=[read_guarantee(text) for text in self._owed],
-                asked=f"{self._asked.sql} (not answered in time)",
-                key=self._asked.ledger_key,
-            )
-            late.record_late(vault.store, self._caller.account, self._asked.late_name, now)
-            vault.is_unsettled = False
-            return
-        header = slot.reply.header
-        if header.get("ok"):
-            note(vault.store, self._caller, self._asked, header["receipt"])
-        refused = header.get("kind") == BudgetExhausted.__name__
-        if (header.get("ok") or refused) and self._epsilon and not self._is_charged(slot):
-            limits.undo(vault.store, self._reserved)
-
-    def _is_charged(self, slot: Slot) -> bool:
-        """Whether anything was charged: not if the same was bought while this question waited."""
-        return bool(self._ledger.charges_of(slot.charging, after=self.before))
-
-
-def note(store: GatewayStore, caller: Caller, asked: Asked, receipt: str) -> None:
-    """Remember what a receipt was for, so that its answer can be asked for again."""
-    options = {**asked.options, **({} if asked.key is None else {"key": asked.key})}
-    questions.note_question(store, caller.account, receipt, asked.sql, options, time.time())
-
-
-def account_of(caller: Caller) -> str:
-    """The account in the ledger that a caller's questions are charged to. The owner's are the data set's own."""
-    return caller.account if caller.role in CHARGED else ""
-
-
-def spends(caller: Caller) -> bool:
-    """Whether a caller has a budget, so that something remains of it."""
-    return caller.role == "owner" or caller.role in CHARGED
-
-
-def late_error() -> EngineFailed:
-    """What leaves at the end of a slot if no answer did: the same, whatever the reason."""
-    return EngineFailed(
-        "There is no answer: it was not ready in time, or could not be computed. What the question costs stays "
-        "charged, and to ask again is a new charge. Ask for less, or choose a longer answer_after before you ask.",
-        code="gateway-late",
-    )
-
-
-def stopping_error() -> ServiceUnavailable:
-    """What is said when nothing is charged any more."""
-    return ServiceUnavailable(
-        "The gateway is stopping. Nothing was charged. Ask again with the same Idempotency-Key.",
-        code="gateway-unavailable",
-    )
 
 
 def _failure(reply: Frame) -> DiscreetError:

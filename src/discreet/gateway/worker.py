@@ -48,12 +48,12 @@ class Worker:
         policy = policy_in(opening["policy"], opening["folder"])
         engine = _opened(policy, opening)
         policy = named(policy, opening["version"])
-        lane = kind == "lane"
+        self._has_rows = kind == "lane"
         schema = schema_of(policy, engine)
-        if not lane:
+        if not self._has_rows:
             public = {name for name, table in schema.tables.items() if table.public}
             engine = without_private_rows(engine, public)
-        view = Watched if lane else Replays
+        view = Watched if self._has_rows else Replays
         self.ledger: Ledger = view.open(policy.ledger, protects=policy.unit, limit=policy.limit, rule=policy.rule)
         self.database = Database(
             schema,
@@ -69,7 +69,7 @@ class Worker:
         self._as_of: int | None = None
         """What remains is what remained after this entry."""
         warm_up()
-        if lane and opening.get("memory") and sys.platform == "linux":
+        if opening.get("memory") and sys.platform == "linux":
             limit_memory(memory_in_bytes(opening["memory"]), opening["threads"])
 
     def run(self) -> None:
@@ -80,10 +80,10 @@ class Worker:
                 given = dict(header["given"])
                 self._until, self._as_of = given.pop("until", {}), given.pop("as_of", None)
                 reply = getattr(self, f"do_{header['verb']}")(**given)
-            except EngineFailed:
-                reply = Frame({"ok": False, "failed": True})
             except DiscreetError as error:
-                reply = refusal(error)
+                # whether an engine with private rows fails may depend on them: it is said at the end of the slot
+                failed = self._has_rows and isinstance(error, EngineFailed)
+                reply = Frame({"ok": False, "failed": True}) if failed else refusal(error)
             except Exception:  # its message could quote a value
                 reply = Frame({"ok": False, "failed": True})
             if reply is not None:
@@ -107,13 +107,22 @@ class Worker:
         if asked is None:
             asked = self._database(analyst, others or (), spends=spends).prepare(sql, **options)
         ledger = asked.planner.ledger
-        if isinstance(ledger, Replays):
+        if not isinstance(ledger, Replays):
+            return self._answer(asked, key, form, options)
+        owed = asked.owed(key=key)
+        if not owed or asked.finds_bounds:
             ledger.found_elsewhere = False
-        try:
-            answer = asked.answer(key=key)
-        except NotBought:
-            planned = time.process_time() - begun
-            return self._costs(asked if not others else self._database(analyst).prepare(sql, **options), key, planned)
+            with contextlib.suppress(NotBought):
+                return self._answer(asked, key, form, options)
+        if others:  # whoever buys anything pays for all of it: a lane finds only what they bought themselves
+            asked = self._database(analyst).prepare(sql, **options)
+            owed = asked.owed(key=key)
+        costs = {"owed": [to_text(cost) for cost in owed], "epsilon": str(asked.epsilon if owed else 0)}
+        return Frame({"ok": True, "bought": False, **costs, "planned": time.process_time() - begun})
+
+    @staticmethod
+    def _answer(asked: Prepared, key: str | None, form: str, options: Mapping[str, Any]) -> Frame:
+        answer, ledger = asked.answer(key=key), asked.planner.ledger
         kind, body = answer_format(answer, form, options.get("confidence", 0.95))
         own = not (isinstance(ledger, Replays) and ledger.found_elsewhere)
         return Frame({"ok": True, "type": kind, "receipt": answer.receipt, "own": own}, body)
@@ -123,21 +132,12 @@ class Worker:
         self._prepared.clear()
         with contextlib.suppress(Exception):  # it is said when it is asked
             asked = self._database(analyst).prepare(sql, **options)
+            asked.owed()  # what it looks up and names is remembered
             self._prepared[prepared_name(analyst, sql, options)] = asked
 
     def do_ready(self) -> Frame:
         """Say that what was told before is done."""
         return Frame({"ok": True})
-
-    @staticmethod
-    def _costs(asked: Prepared, key: str | None, planned: float) -> Frame:
-        """What a question costs the one who asks it. Whoever buys anything pays for all of it: a lane finds only what
-        they bought themselves.
-        """
-        owed = asked.owed(key=key)
-        epsilon = asked.epsilon if owed else 0
-        costs = {"owed": [to_text(cost) for cost in owed], "epsilon": str(epsilon), "planned": planned}
-        return Frame({"ok": True, "bought": False, **costs})
 
     def do_plan(self, sql: str, options: dict[str, Any], analyst: str, spends: bool) -> Frame:
         """Explain a question."""

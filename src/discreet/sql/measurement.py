@@ -69,7 +69,7 @@ def _by_content(part: Any) -> Any:
 class _Same:
     """A value that equals only itself."""
 
-    def __init__(self, value: tuple[Any, ...]) -> None:
+    def __init__(self, value: Any) -> None:
         self.value = value
 
     def __hash__(self) -> int:
@@ -104,7 +104,12 @@ def identity_of_rows(relation: Relation, schema: Schema, details: Any = None) ->
 
 def identities_apart(question: Question, schema: Schema) -> tuple[str, tuple[str, ...]]:
     """The rows and groups of a question, and each of its measures, as texts that can be compared one by one."""
-    written = _Written(schema)
+    return _apart(_Same(question), _Same(schema))
+
+
+@lru_cache(maxsize=100)
+def _apart(asked: _Same, declared: _Same) -> tuple[str, tuple[str, ...]]:
+    question, written = asked.value, _Written(declared.value)
     groups = written.text({"relation": question.relation, "keys": _keys(question)})
     return groups, tuple(written.text({"measure": measure}) for measure in question.measures)
 
