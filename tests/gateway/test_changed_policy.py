@@ -8,6 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.datasets.policy import load
+from discreet.gateway.snapshot import named
+
 from .house import BY_CITY, COUNT, House
 
 OTHER = "SELECT SUM(cost) AS s FROM visits"
@@ -108,3 +111,11 @@ def test_changes(tmp_path):
     assert house.call("again", token, receipt=receipt).body == first.body
     assert house.stop() == 0
     assert house.ledger.verify() > 0
+
+
+def test_a_published_version_counts_for_tables_with_a_version_of_their_own(tmp_path):
+    house = House(tmp_path / "house", 'version = "2026-11"')
+    change(house, "rows_per_person = 3", 'rows_per_person = 3\nversion = "3rd"')
+    policy = load(house.policy)
+    versions = {name: table.version for name, table in named(policy, "2026-11").tables.items()}
+    assert versions == {"visits": "3rd, published as 2026-11", "prices": "2026-11"}
