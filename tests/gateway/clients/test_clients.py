@@ -62,15 +62,26 @@ def task(gateway: Served, request: pytest.FixtureRequest) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def python() -> str:
     """The Python of an environment that has the clients, and not the project."""
-    folder, wanted = BESIDE / "clients", (HERE / "requirements.txt").read_text()
-    made = folder / "made"
-    with _alone("clients"):
+    return environment("clients", "requirements.txt")
+
+
+@pytest.fixture(scope="session")
+def superset() -> str:
+    """The Python of an environment that has Superset."""
+    return environment("superset", "requirements-superset.txt")
+
+
+def environment(name: str, requirements: str) -> str:
+    """The Python of an environment with these packages. It is made once."""
+    folder, wanted = BESIDE / name, (HERE / requirements).read_text()
+    made, program = folder / "made", folder / "bin" / "python"
+    with _alone(name):
         if not made.exists() or made.read_text() != wanted:
             venv.create(folder, with_pip=True, clear=True)
-            command = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "-r", HERE / "requirements.txt"]
+            command = [program, "-m", "pip", "install", "--quiet", "-r", HERE / requirements]
             subprocess.run(command, check=True, capture_output=True)
             made.write_text(wanted)
-    return str(folder / "bin" / "python")
+    return str(program)
 
 
 @pytest.fixture(scope="session")
@@ -175,3 +186,18 @@ def test_r(gateway, task, install):
     for name in ("rows", "again", "after"):
         saw[name] = [[cell.split("=")[0], cell.split("=")[1], ""] for cell in saw[name].split("|")]
     check(gateway, task, saw | {"tables": saw["tables"].split("|")}, in_words=True)
+
+
+def test_superset(gateway, task, superset):
+    """A database, a dataset, a chart, and a dashboard that is refreshed: one charge."""
+    saw = json.loads(run([superset, HERE / "in_superset.py"], input=json.dumps(task)).splitlines()[-1])
+    assert saw["tested"] == "OK"
+    assert saw["schemas"] == ["public"]
+    assert saw["tables"] == ["prices", "visits"]
+    assert saw["columns"] == {"id": "BIGINT", "city": "TEXT", "cost": "DOUBLE PRECISION"}
+    assert sorted(city for city, _ in saw["chart"]) == ["Haifa", "Koper", "Maribor"]
+    assert all(one == saw["chart"] for one in saw["refreshed"])
+    assert saw["on the dashboard"]
+    assert sorted(row[:2] for row in saw["rows"]) == sorted(saw["chart"])  # SQL Lab asks for the same measurement
+    assert "errors" in saw["scan"]
+    assert len([one for one in gateway.charges() if one.analyst == task["user"]]) == 1
