@@ -1,1 +1,1 @@
-"""PostgreSQL's catalog of the declared tables, as far as programs ask for it: names and types, and nothing of the rows."""
+"""PostgreSQL's catalog of the declared tables, as far as programs ask for it: names and types, and no row."""
