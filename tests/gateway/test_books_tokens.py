@@ -189,8 +189,8 @@ def test_odd_terms_of_a_token(clinic: Clinic, odd: dict[str, str]) -> None:
 def test_a_caller_is_looked_up_once_as_long_as_nothing_changes(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     clinic.open("alice")
     made, looked = clinic.do("token", account="alice", expires="1d")["token"], []
-    right, original = clinic.caller(made), tokens.authenticate
-    monkeypatch.setattr(tokens, "authenticate", lambda *given: looked.append(1) or original(*given))
+    right, original = clinic.caller(made), tokens.holder
+    monkeypatch.setattr(tokens, "holder", lambda *given: looked.append(1) or original(*given))
     callers = Callers(clinic.store)
     assert callers.caller(made, clinic.time) == callers.caller(made, clinic.time) == right
     assert len(looked) == 1

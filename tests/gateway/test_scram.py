@@ -21,12 +21,12 @@ CERTIFICATE = base64.b64encode(b"hash of a certificate").decode()
 
 
 class Login:
-    """A login with scramp as the client. `change` may change what is sent."""
+    """A login with scramp as the client. It names a user, who does not count."""
 
     def __init__(self, exchanges: Exchanges, account: str, password: str, now: float, **given: Any) -> None:
-        self.exchanges, self.account, self.now = exchanges, account, now
+        self.exchanges, self.now = exchanges, now
         binding = given.pop("binding", None)
-        self.client = scramp.ScramClient(["SCRAM-SHA-256", *([PLUS] if binding else [])], account, password, binding)
+        self.client = scramp.ScramClient(["SCRAM-SHA-256", *([PLUS] if binding else [])], "x", password, binding)
         self.given = {"account": account, "mechanism": self.client.mechanism_name} | given
 
     def first(self) -> dict[str, Any]:
@@ -36,8 +36,8 @@ class Login:
         return self.said
 
     def final(self) -> Proven:
-        message = self.client.get_client_final()
-        found = self.exchanges.final({"exchange": self.said["exchange"], "message": message}, self.now)
+        self.sent = {"exchange": self.said["exchange"], "message": self.client.get_client_final()}
+        found = self.exchanges.final(self.sent, self.now)
         self.client.set_server_final(found.server_final)
         return found
 
@@ -83,7 +83,7 @@ def test_every_refusal_is_the_same(clinic: Clinic, exchanges: Exchanges) -> None
     said = set()
     cases = [("alice", others), ("bob", right), ("carol", right), ("", right), ("alice", revoked), ("alice", expired)]
     for account, password in cases:
-        login = Login(exchanges, account or "x", password, clinic.time, account=account)
+        login = Login(exchanges, account, password, clinic.time)
         first = login.first()
         assert re.fullmatch(r"r=[^,]+,s=[A-Za-z0-9+/]{22}==,i=4096", first["message"])
         with pytest.raises(NotAllowed) as info:
@@ -104,7 +104,7 @@ def test_a_suspended_account_is_told_so_only_with_a_right_token(clinic: Clinic, 
 
 def test_the_salt_is_that_of_the_account_known_or_not(clinic: Clinic, exchanges: Exchanges) -> None:
     def salt(account: str, source: Exchanges) -> str:
-        said = Login(source, "x", "y", clinic.time, account=account).first()["message"]
+        said = Login(source, account, "y", clinic.time).first()["message"]
         return str(said.split(",")[1])
 
     again = Exchanges(clinic.store)
@@ -143,9 +143,7 @@ def test_an_exchange_is_finished_once_and_in_time(clinic: Clinic) -> None:
     login = Login(exchanges, "alice", right, clinic.time)
     login.run()
     with refuses(NotAllowed, "gateway-login"):  # a replay
-        exchanges.final(
-            {"exchange": login.said["exchange"], "message": login.client.get_client_final()}, clinic.time
-        )
+        exchanges.final(login.sent, clinic.time)
     late = Login(exchanges, "alice", right, clinic.time)
     late.first()
     at[0] += scram.PATIENCE + 1

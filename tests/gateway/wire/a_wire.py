@@ -9,6 +9,7 @@ import itertools
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -205,6 +206,15 @@ class Wire:
         found = socket.create_connection(("127.0.0.1", self.port), timeout=20)
         found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return found
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    for _ in range(4000):
+        if condition():
+            return
+        time.sleep(0.005)
+    raise AssertionError("it never came to that")
 
 
 @contextlib.contextmanager

@@ -97,9 +97,9 @@ class Client:
         return Message(kind.decode(), self.exactly(length - 4))
 
     def until_ready(self) -> list[Message]:
-        """All messages up to ReadyForQuery."""
+        """All messages up to ReadyForQuery, or up to an error that ends the connection."""
         found = [self.read()]
-        while found[-1].kind != "Z":
+        while found[-1].kind != "Z" and not (found[-1].kind == "E" and found[-1].fields["S"] == "FATAL"):
             found.append(self.read())
         return found
 
@@ -112,14 +112,16 @@ class Client:
         """The kinds of the answers."""
         return "".join(one.kind for one in self.ask(*messages))
 
-    def log_in(self, user: str, password: str, *, named: str | None = None, **options: str) -> list[Message]:
+    def log_in(
+        self, user: str, password: str, *, named: str | None = None, mechanism: str | None = None, **options: str
+    ) -> list[Message]:
         """Log in by SCRAM, with scramp as an independent client."""
         self.send(startup(user=user, **options))
         offer = self.read()
         if offer.kind == "E":
             return [offer]
         assert offer.body[:4] == struct.pack("!i", 10)
-        names = offer.body[4:].rstrip(b"\0").decode().split("\0")
+        names = [mechanism] if mechanism else offer.body[4:].rstrip(b"\0").decode().split("\0")
         client = scramp.ScramClient(names, named or user, password)
         first = client.get_client_first().encode()
         self.send(packed("p", client.mechanism_name.encode() + b"\0" + struct.pack("!i", len(first)) + first))

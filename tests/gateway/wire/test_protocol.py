@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from . import raw
+from .a_wire import eventually
 from .conftest import Doors
 from .raw import FLUSH, SYNC, bind, describe, execute, parse, query, startup
 
@@ -333,6 +334,5 @@ def test_the_end_of_a_connection(doors: Doors) -> None:
     client.send(raw.TERMINATE)
     with pytest.raises(EOFError):
         client.read()
-    while doors.log.closed < 1 or len(doors.wire.vault.sessions):
-        pass
+    eventually(lambda: doors.log.closed == 1 and not len(doors.wire.vault.sessions))
     assert doors.wire.vault.frames[-1][0] == "logout"

@@ -13,9 +13,10 @@ ELEMENTS = {name: name[:-2] for name in TYPES if name.endswith("[]")} | {"int2ve
 """The types of arrays, and those of their elements. A vector is an array that is counted from 0."""
 MOST = 10_000
 """Elements of an array that a client sends, at most."""
+_SPACES = " \t\n\r\v\f"
 _HEAD = struct.Struct("!iiI")
 _PLAIN = re.compile(rb"""[^\s{}",\\]+""")
-_ELEMENT = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"\s*|((?:[^{},"\\\s]|\\.)(?:[^{},"\\]|\\.)*))([,}])', re.DOTALL)
+_ELEMENT = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"\s*|((?:[^{},"\\\s]|\\.)(?:[^{},"\\]|\\.)*))([,}])', re.DOTALL | re.ASCII)
 
 Write = Callable[[Any], bytes]
 Read = Callable[[bytes], Any]
@@ -58,12 +59,12 @@ def binary_writer(kind: str, oid: int, element: Write) -> Write:
 
 def read_text(kind: str, text: str, element: Read) -> list[Any]:
     """The values of an array in text."""
-    text = text.strip()
+    text = text.strip(_SPACES)
     if not kind.endswith("[]"):
         return [element(word.encode()) for word in text.split()]
     if not text.startswith("{"):
         raise ValueError
-    if re.fullmatch(r"\{\s*\}", text):
+    if not text[1:-1].strip(_SPACES) and text[-1] == "}" and len(text) > 1:
         return []
     found: list[Any] = []
     at, last = 1, ","
@@ -72,10 +73,10 @@ def read_text(kind: str, text: str, element: Read) -> list[Any]:
         if match is None:
             raise ValueError
         quoted, plain, last = match.groups()
-        if quoted is None and plain.strip().upper() == "NULL":
+        if quoted is None and plain.strip(_SPACES).upper() == "NULL":
             found.append(None)
         else:
-            words = plain.strip() if quoted is None else quoted
+            words = plain.strip(_SPACES) if quoted is None else quoted
             found.append(element(re.sub(r"\\(.)", r"\1", words, flags=re.DOTALL).encode()))
         at = match.end()
         _check_count(len(found))

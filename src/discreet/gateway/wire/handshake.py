@@ -45,7 +45,6 @@ async def read_startup(
             raise Fatal("Encryption was asked for twice.", state="08P01")
         asked.add(code)
         if code == SSL_REQUEST and context is not None:
-            stream.send(b"S")
             await stream.start_tls(context, PATIENCE)
         else:
             stream.send(b"N")

@@ -147,12 +147,17 @@ class Stream:
             return kind, Body(await self.reader.readexactly(length))
 
     async def start_tls(self, context: ssl.SSLContext, patience: float) -> None:
-        """Encrypt the connection. What came before the handshake was not encrypted, and is refused."""
-        if self.reader.pending:
-            raise Fatal("Unencrypted data came after the request for encryption.", state="08P01")
+        """Agree to encrypt the connection, and do so. What came before was not encrypted, and is refused."""
+        self._check_nothing_came()
+        self.send(b"S")
         await self.flush()
+        self._check_nothing_came()
         await self._writer.start_tls(context, ssl_handshake_timeout=patience)
         self.secure = True
+
+    def _check_nothing_came(self) -> None:
+        if self.reader.pending:
+            raise Fatal("Unencrypted data came after the request for encryption.", state="08P01")
 
     def send(self, *messages: bytes) -> None:
         """Write messages into the collection."""

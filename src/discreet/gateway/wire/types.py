@@ -227,8 +227,8 @@ def numeric_bytes(value: Any) -> bytes:
     sign, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
     scale = max(0, -exponent)
-    text = "".join(map(str, digits)) + "0" * max(0, exponent)
-    whole, part = (text[: len(text) - scale], text[len(text) - scale :].rjust(scale, "0")) if scale else (text, "")
+    text = ("".join(map(str, digits)) + "0" * max(0, exponent)).rjust(scale, "0")
+    whole, part = text[: len(text) - scale], text[len(text) - scale :]
     whole, part = whole.lstrip("0"), part + "0" * (-scale % 4)
     whole = whole.rjust(-(-len(whole) // 4) * 4, "0")
     groups = [int((whole + part)[at : at + 4]) for at in range(0, len(whole) + len(part), 4)]
@@ -317,6 +317,15 @@ def _read_float(content: bytes) -> float:
     return found
 
 
+def _read_single(content: bytes) -> float:
+    found = _read_float(content)
+    with np.errstate(over="ignore"):
+        short = float(np.float32(found))
+    if math.isinf(short) and not math.isinf(found):
+        raise out_of_range()
+    return short
+
+
 def _read_numeric(content: bytes) -> Decimal:
     text = content.decode().strip()
     if len(text) > LONGEST_NUMBER or not _NUMBER.fullmatch(text):
@@ -381,7 +390,8 @@ _TEXT_READERS: dict[str, Read] = {
     "bool": _read_bool,
     **{kind: _integer_reader(kind) for kind in ("int2", "int4", "int8", "oid")},
     **dict.fromkeys(("regtype", "regclass"), _read_named),
-    **dict.fromkeys(_FLOATS, _read_float),
+    "float8": _read_float,
+    "float4": _read_single,
     "numeric": _read_numeric,
     **dict.fromkeys((*_STRINGS, "char"), _decoded),
     "date": _read_date,
@@ -421,10 +431,9 @@ def _read_numeric_bytes(content: bytes) -> Decimal:
         raise ValueError
     if count > 500 or not 0 <= scale <= 1000:
         raise out_of_range()
-    digits = int("".join(f"{group:04d}" for group in groups) or "0")
-    found = Decimal(digits).scaleb(4 * (weight - count + 1)) if count else Decimal(0)
-    text = f"{found:f}"
-    whole, _, part = text.partition(".")
+    digits = tuple(map(int, "".join(f"{group:04d}" for group in groups) or "0"))
+    found = Decimal((0, digits, 4 * (weight - count + 1) if count else 0))  # exact, unlike arithmetic with decimals
+    whole, _, part = f"{found:f}".partition(".")
     return Decimal(f"{'-' if sign else ''}{whole}" + (f".{part[:scale].ljust(scale, '0')}" if scale else ""))
 
 
