@@ -72,6 +72,7 @@ class Log:
     runs: list[tuple[int, str, tuple[Any, ...]]] = field(default_factory=list)
     describes: list[str] = field(default_factory=list)
     opened: list[dict[str, Any]] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
     failures: int = 0
     closed: int = 0
     hanging: threading.Event = field(default_factory=threading.Event)
@@ -232,17 +233,25 @@ def wire(
 
     async def open_session(_: Any, token: str, **given: Any) -> MadeUp:
         log.opened.append({"token": token, **given})
-        return MadeUp(log)
+        made = MadeUp(log)
+        log.numbers.append(made.number)
+        return made
 
     listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
     running = Wire(listening.getsockname()[1], vault, log)
     begun, ended = threading.Event(), asyncio.Event()
     wrong: list[Any] = []
 
+    class Watched(WireServer):
+        def _ended(self, connection: Any, network: str, done: asyncio.Task[None]) -> None:
+            if not done.cancelled() and done.exception() is not None:
+                wrong.append(done.exception())
+            super()._ended(connection, network, done)
+
     async def main() -> None:
         running.loop = asyncio.get_running_loop()
         running.loop.set_exception_handler(lambda _, what: wrong.append(what))
-        running.server = WireServer(
+        running.server = Watched(
             vault,
             gate=Gate(rates or Rates()),
             context=context,

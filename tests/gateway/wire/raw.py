@@ -77,18 +77,20 @@ class Client:
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
         self.process = self.key = 0
+        self._buffer = bytearray()
         self.settings: dict[str, str] = {}
 
     def send(self, *messages: bytes) -> None:
         self.socket.sendall(b"".join(messages))
 
     def exactly(self, count: int) -> bytes:
-        found = b""
-        while len(found) < count:
-            part = self.socket.recv(count - len(found))
+        while len(self._buffer) < count:
+            part = self.socket.recv(2**16)
             if not part:
                 raise EOFError
-            found += part
+            self._buffer += part
+        found = bytes(self._buffer[:count])
+        del self._buffer[:count]
         return found
 
     def read(self) -> Message:

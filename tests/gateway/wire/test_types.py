@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.gateway.wire import types
@@ -61,6 +61,7 @@ def test_every_type_is_written() -> None:
 @pytest.mark.parametrize("form", [TEXT, BINARY])
 @pytest.mark.parametrize("kind", VALUES)
 def test_what_is_written_is_read_again(kind: str, form: int) -> None:
+    @settings(max_examples=50)
     @given(VALUES[kind])
     def again(value: Any) -> None:
         found = read_value(kind, form, writer(kind, form)(value))
