@@ -20,6 +20,7 @@ _WRITES = (
     *("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "COMMENT"),
     *("VACUUM", "ANALYZE", "REINDEX", "CLUSTER", "REFRESH", "IMPORT", "SECURITY", "REASSIGN", "LOCK"),
 )
+_OTHERS = ("LISTEN", "NOTIFY", "DO", "CALL", "CHECKPOINT", "LOAD", "SUMMARIZE", "DESCRIBE", "PRAGMA", "ATTACH", "INSTALL")
 _MOST_STATEMENTS = 1000
 _LONGEST_REMEMBERED = 20_000
 
@@ -111,7 +112,7 @@ def _statement(text: str, tokens: tuple[Any, ...], start: int, end: int) -> Stat
         return replace(one, what="write", name=first)
     read = _READERS.get(words.take(first) if first else "")
     if read is None:
-        if first and (first[0].isalpha() or first[0] == "_"):
+        if first in _OTHERS:
             return replace(one, what="other", name=first)
         raise syntax_error(text, tokens[0])
     found = read(one, words)

@@ -5,12 +5,14 @@ Nothing here searches in the text itself, so that what is quoted is never taken 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import SqlglotError
+from sqlglot.tokens import Token, TokenType
 
 from discreet.gateway.wire.values import Refusal
 
@@ -21,9 +23,13 @@ _QUOTED = ("STRING", "IDENTIFIER", "BYTE_STRING", "HEREDOC_STRING", "NATIONAL_ST
 
 
 class _Tokenizer(Postgres.Tokenizer):
-    """Tokens of PostgreSQL. What follows SHOW, FETCH or EXPLAIN is read like everything else."""
+    """Tokens of PostgreSQL. What follows SHOW, FETCH or EXPLAIN is read like everything else, and $ begins a parameter:
+    for sqlglot, $1,$2 would begin a text.
+    """
 
-    COMMANDS: set[Any] = set()
+    COMMANDS: ClassVar[set[TokenType]] = set()
+    HEREDOC_STRINGS: ClassVar[list[Any]] = []
+    SINGLE_TOKENS: ClassVar[dict[str, TokenType]] = {**Postgres.Tokenizer.SINGLE_TOKENS, "$": TokenType.PARAMETER}
 
 
 def tokens_of(text: str) -> list[Any]:
@@ -33,13 +39,77 @@ def tokens_of(text: str) -> list[Any]:
     if "\0" in text:
         raise Refusal("The text contains the character 0. Write it again without it.", state="42601")
     try:
-        return list(_Tokenizer(dialect="postgres").tokenize(text))
+        quoted = _dollar_quoted(text) if "$" in text else {}
+        found = list(_Tokenizer(dialect="postgres").tokenize(_masked(text, quoted)))
+        return [_unmasked(one, quoted[one.start]) if one.start in quoted else one for one in found]
     except (SqlglotError, ValueError, RecursionError):
         raise Refusal(
             "The text cannot be read: a quote, an identifier or a comment has no end.",
             state="42601",
             hint="Close it, and double a quote that is inside a text: 'it''s'.",
         ) from None
+
+
+_OPENERS = re.compile(r"['\"]|--|/\*|\$(?:[^\W\d]\w*)?\$")
+
+
+def _dollar_quoted(text: str) -> dict[int, tuple[int, str]]:
+    """The texts between dollars, such as $$it's$$: by where each begins, where it ends and what it says."""
+    found: dict[int, tuple[int, str]] = {}
+    place = 0
+    while (opener := _OPENERS.search(text, place)) is not None:
+        mark, start = opener[0], opener.start()
+        if mark == "--":
+            end = text.find("\n", start)
+        elif mark == "/*":
+            end = _comment_end(text, start)
+        elif mark in "'\"":
+            end = _quote_end(text, start)
+        elif start and (text[start - 1].isalnum() or text[start - 1] in "_$"):
+            end = start + 1
+        else:
+            end = text.find(mark, opener.end())
+            if end >= 0:
+                end += len(mark)
+                found[start] = (end, text[opener.end() : end - len(mark)])
+        if not 0 <= end < len(text):
+            break
+        place = end
+    return found
+
+
+def _quote_end(text: str, start: int) -> int:
+    """After the quote that closes the one here. A doubled quote does not. -1 if none does."""
+    escaped = text[start] == "'" and text[start - 1 : start].lower() == "e" and not _is_letter(text[start - 2 : start - 1])
+    place = start + 1
+    while place < len(text):
+        if escaped and text[place] == "\\":
+            place += 2
+        elif text[place] != text[start]:
+            place += 1
+        elif text[place + 1 : place + 2] == text[start]:
+            place += 2
+        else:
+            return place + 1
+    return -1
+
+
+def _is_letter(mark: str) -> bool:
+    return bool(mark) and (mark.isalnum() or mark == "_")
+
+
+def _masked(text: str, quoted: Mapping[int, tuple[int, str]]) -> str:
+    """The text with ordinary quotes instead of dollars, of the same length and with the same lines."""
+    pieces, place = [], 0
+    for start, (end, _) in quoted.items():
+        inside = "".join(mark if mark == "\n" else "x" for mark in text[start + 1 : end - 1])
+        pieces += [text[place:start], "'", inside, "'"]
+        place = end
+    return "".join([*pieces, text[place:]])
+
+
+def _unmasked(token: Any, quoted: tuple[int, str]) -> Any:
+    return Token(token.token_type, quoted[1], token.line, token.col, token.start, token.end, token.comments)
 
 
 def kind_of(token: Any) -> str:
