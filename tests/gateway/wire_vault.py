@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
+import shutil
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from sqlglot import exp
 
 import discreet as dp
@@ -18,11 +23,13 @@ from discreet.gateway.wire.session import Session, open_session
 from discreet.gateway.wire.values import Column, Described, Notice, Refusal, Result
 from discreet.ledger.views import NotBought
 
+_FOLDER = tempfile.mkdtemp()
+atexit.register(shutil.rmtree, _FOLDER, ignore_errors=True)
 CITIES = ("Haifa", "Koper", "Maribor")
 
 
-def policy(rows: Any = None) -> dict[str, Any]:
-    """The declarations of a small clinic."""
+def policy(folder: Path, rows: Any = None) -> dict[str, Any]:
+    """The declarations of a small clinic, whose files are in a folder."""
     made = [(n // 3, CITIES[n % 3], float(n % 100), n % 7, f"2024-01-{1 + n % 28:02}") for n in range(300)]
     made = made if rows is None else rows
     names = ("id", "city", "cost", "stays", "day")
@@ -30,12 +37,14 @@ def policy(rows: Any = None) -> dict[str, Any]:
     types = {"id": pa.int64(), "city": pa.string(), "cost": pa.float64(), "stays": pa.int64()}
     visits = pa.table({name: pa.array(columns[name], types.get(name)) for name in names if name != "day"})
     visits = visits.append_column("day", pa.array(columns["day"], pa.string()).cast(pa.date32()))
+    pq.write_table(visits, folder / "visits.parquet")
+    pq.write_table(pa.table({"city": list(CITIES), "price": [1, 2, 3]}), folder / "prices.parquet")
     return {
         "ledger": {"path": ":memory:", "epsilon": 100, "delta": 1e-5},
         "unit": {"person": "id"},
         "tables": {
             "visits": {
-                "source": visits,
+                "source": str(folder / "visits.parquet"),
                 "rows_per_person": 3,
                 "columns": {
                     "city": {"choices": list(CITIES)},
@@ -44,7 +53,7 @@ def policy(rows: Any = None) -> dict[str, Any]:
                     "day": {"between": ["2024-01-01", "2024-12-31"]},
                 },
             },
-            "prices": {"source": pa.table({"city": list(CITIES), "price": [1, 2, 3]}), "public": True},
+            "prices": {"source": str(folder / "prices.parquet"), "public": True},
         },
     }
 
@@ -53,7 +62,7 @@ class LocalVault:
     """The verbs of a vault on a database in memory. `calls` are all requests, and `charges` the number of charges."""
 
     def __init__(self, role: str = "analyst", default: float | None = 0.1, rows: Any = None) -> None:
-        self.database = dp.connect(policy(rows))
+        self.database = dp.connect(policy(Path(tempfile.mkdtemp(dir=_FOLDER)), rows))
         self.role, self.default = role, default
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.delay = 0.0
