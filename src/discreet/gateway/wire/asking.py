@@ -14,7 +14,7 @@ from discreet.gateway.wire.errors import refusal_in, refusal_of
 from discreet.gateway.wire.options import Options, Settings, options_of
 from discreet.gateway.wire.parameters import Columns, Parameter, literals_of, parameters_of
 from discreet.gateway.wire.rehearsal import made_up
-from discreet.gateway.wire.rewriting import Rewritten, rewritten
+from discreet.gateway.wire.rewriting import ERRORS, Rewritten, rewritten
 from discreet.gateway.wire.shapes import (
     Field,
     answer_in,
@@ -100,7 +100,10 @@ class Asker:
         options = options_of(statement.comments, self._settings)
         asked = self._with_values(statement, values)
         described = self._described.get(statement)
-        if described is not None and self._shown(await self._fields_of(asked), asked, options) != described[1]:
+        known = None
+        if described is not None or any(one.of in ERRORS for one in asked.items):
+            known = self._shown(await self._fields_of(asked), asked, options)  # refused here, it costs nothing
+        if described is not None and known != described[1]:
             raise Refusal(
                 "cached plan must not change result type", state="0A000", hint="Prepare the statement again."
             )
@@ -108,9 +111,9 @@ class Asker:
             return await self._preview(asked, options)
         if options.mode == "rehearse":
             return await self._rehearse(statement, asked, options)
-        return await self._ask(asked, options, described)
+        return await self._ask(asked, options, known)
 
-    async def _ask(self, asked: Rewritten, options: Options, described: Any) -> Answered:
+    async def _ask(self, asked: Rewritten, options: Options, known: tuple[Column, ...] | None) -> Answered:
         arguments = {"sql": asked.sql.text, "format": "arrow", **options.arguments}
         await self._name_within(arguments, asked)
         if options.mode == "replay":
@@ -119,7 +122,7 @@ class Asker:
         table, facts, fields = answer_in(reply.body)
         cells = layout(fields, asked.items, options.errors)
         columns = tuple(cell.column for cell in cells)
-        if described is not None and columns != described[1]:
+        if known is not None and columns != known:
             raise Refusal("The columns of the answer are not those that were described.", state="XX000")
         said = [_summary(facts), *facts["notes"]]
         if options.errors == "notice":

@@ -21,6 +21,7 @@ MOST_ROWS = 100
 """So many rows are made up, at most."""
 _EACH = 5
 """So many values of a key without choices are made up."""
+_PYTHON = {"text": str, "int8": int, "float8": float, "bool": bool}
 _FIRST_DAY = date(2024, 1, 1)
 
 
@@ -96,10 +97,10 @@ def _range(declared: Mapping[str, Any] | None) -> tuple[Any, Any] | None:
 def _keys(field: Field, declared: Mapping[str, Any] | None) -> list[Any]:
     """The values of a key: its declared choices, or some that fit its type."""
     kind = pg_type(field.type)
-    choices = list((declared or {}).get("choices") or ())
-    if choices and kind in ("text", "int8", "float8", "bool"):
-        other = (declared or {}).get("other")
-        return [*choices, *([] if other is None else [other])]
+    choices, other = list((declared or {}).get("choices") or ()), (declared or {}).get("other")
+    known = [*choices, *([] if other is None else [other])]
+    if choices and all(type(one) is _PYTHON.get(kind) for one in known):
+        return known
     if kind == "bool":
         return [False, True]
     if kind == "date":
@@ -111,7 +112,7 @@ def _keys(field: Field, declared: Mapping[str, Any] | None) -> list[Any]:
         ends = _range(declared)
         low, high = ends if ends is not None and all(isinstance(end, int | float) for end in ends) else (1, _EACH)
         found = [low + (high - low) * part / (_EACH - 1) for part in range(_EACH)]
-        return list(dict.fromkeys(int(one) if kind == "int8" else one for one in found))
+        return list(dict.fromkeys(int(one) if kind == "int8" else float(one) for one in found))
     return [f"group {number}" for number in range(1, _EACH + 1)]
 
 

@@ -39,7 +39,7 @@ _TYPES |= {"VARCHAR": "varchar", "DECIMAL": "numeric"}
 class Item(NamedTuple):
     """An item of the select list: a star, a column (`of` is value), or the error of another column.
 
-    `name` is None if the vault's own name is right. `target` is what an error is about.
+    A star has no name: those of the vault are right. `target` is what an error is about.
     """
 
     of: str
@@ -138,18 +138,16 @@ def _dates(query: exp.Expression, statement: Statement) -> Iterator[Edit]:
             yield Edit(node.meta["start"], close + 1, f"{kind} {written}")
 
 
-def column_name(item: exp.Expression, text: str) -> str | None:
-    """What PostgreSQL calls a column of a select list. None for the name that the column itself has."""
+def column_name(item: exp.Expression, text: str) -> str:
+    """What PostgreSQL calls a column of a select list."""
     if isinstance(item, exp.Alias):
         return _folded(item.args["alias"])
     if isinstance(item, exp.Column):
-        return None
+        return _folded(item.this)
     if isinstance(item, exp.Paren | exp.Window | exp.Filter | exp.WithinGroup | exp.Distinct):
         return column_name(item.this, text)
     if isinstance(item, exp.Cast):
         inner = column_name(item.this, text)
-        if inner is None:
-            return str(item.this.name)
         kind = item.to.this
         named = str(getattr(kind, "name", kind))
         return inner if inner != "?column?" else _TYPES.get(named, named.lower())
@@ -158,7 +156,7 @@ def column_name(item: exp.Expression, text: str) -> str | None:
         return str(other.name) if isinstance(other, exp.Column) else "case"
     if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Select) and item.this.expressions:
         first = item.this.expressions[0]
-        return column_name(first, text) or str(first.name)
+        return column_name(first, text)
     if isinstance(item, exp.Func) and "start" in item.meta:
         return text[item.meta["start"] : item.meta["end"] + 1].strip('"').lower()
     return next((name for kind, name in _NAMED.items() if isinstance(item, kind)), "?column?")
