@@ -219,7 +219,7 @@ class Vault:
         found, key = self._remembered.get(name), asked.ledger_key
         if found is not None and (key is None or await self._in_books(self._is_new, caller, key)):
             return found
-        same = (caller.account, "ask" in caller.scopes, asked.length, asked.digest, asked.form)
+        same = (caller.account, _buys(caller, asked), asked.length, asked.digest, asked.form)
         if same not in self._running:
             self._check_room(caller)
             task = asyncio.get_running_loop().create_task(self._find_or_buy(caller, asked, name))
@@ -233,7 +233,7 @@ class Vault:
         if before is not None:  # one key is charged once, whatever came of it, and however far it came
             raise late_error() if before == asked.late_name else key_reused_error()
         given = await self._given(caller, asked)
-        if "ask" in caller.scopes and not asked.length:  # in a slot there is time, and others must not wait for a plan
+        if _buys(caller, asked) and not asked.length:  # in a slot there is time, and others must not wait for a plan
             self._lanes.prepare(given)
         reply = await self._readers.ask("ask", given, caller.account)
         if not reply.header.get("ok"):
@@ -244,8 +244,8 @@ class Vault:
                 if reply.header["own"]:  # otherwise it says what remains to this reader now
                     self._remembered.put(name, answer_frame(reply))
             return answer_frame(reply)
-        if "ask" not in caller.scopes:
-            raise NotBought("This was not bought before, and this account or token shows only what was.")
+        if not _buys(caller, asked):
+            raise NotBought("This was not bought before, and only what was bought is shown here.")
         if asked.length and reply.header["planned"] * _PLANNED > asked.length:
             raise QueryError(
                 f"This question takes too long to plan for a slot of {asked.length:g} s. Nothing was charged. Simplify "
@@ -432,6 +432,11 @@ _SCRAM: dict[str, Any] = {"scram_first": Vault._scram_first, "scram_final": Vaul
 """The two steps of a login of the PostgreSQL protocol. Neither needs a token."""
 
 _KNOWN = {*_VERBS, *_SCRAM, *offices.VERBS, "logout"}
+
+
+def _buys(caller: Caller, asked: Asked) -> bool:
+    """Whether an answer is bought if it was not before."""
+    return "ask" in caller.scopes and not asked.bought_only
 
 
 class _Bought(Exception):
