@@ -75,6 +75,10 @@ def _fill(server: str, tables: Mapping[str, Any]) -> None:
         for statement in statements_of(tables):
             connection.execute(statement)
         for statement in (
+            *_NO_TOAST,
+            "DELETE FROM pg_statistic",
+            "UPDATE pg_class SET relpages = 0, reltuples = -1, relallvisible = 0",
+            "DELETE FROM pg_description WHERE classoid IN ('pg_proc'::regclass, 'pg_operator'::regclass)",
             "UPDATE pg_database SET datistemplate = false",
             "DROP DATABASE postgres",
             "DROP DATABASE template0",
@@ -85,6 +89,18 @@ def _fill(server: str, tables: Mapping[str, Any]) -> None:
             f"ALTER ROLE {READER} NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS",
         ):
             connection.execute(statement)
+
+
+_TOAST = "SELECT reltoastrelid FROM pg_class WHERE relnamespace = 2200"
+_NO_TOAST = (
+    f"DELETE FROM pg_attribute WHERE attrelid IN (SELECT indexrelid FROM pg_index WHERE indrelid IN ({_TOAST}))",
+    f"DELETE FROM pg_class WHERE oid IN (SELECT indexrelid FROM pg_index WHERE indrelid IN ({_TOAST}))",
+    f"DELETE FROM pg_index WHERE indrelid IN ({_TOAST})",
+    f"DELETE FROM pg_attribute WHERE attrelid IN ({_TOAST})",
+    f"DELETE FROM pg_class WHERE oid IN ({_TOAST})",
+    "UPDATE pg_class SET reltoastrelid = 0 WHERE relnamespace = 2200",
+)
+"""Tables that hold nothing need no place for long texts. Our catalog has none either."""
 
 
 def _quoted(name: str) -> str:

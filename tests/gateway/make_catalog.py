@@ -45,9 +45,10 @@ _SAID = {
     "types": "SELECT oid::int8, format_type(oid, NULL) FROM pg_type WHERE typnamespace IN (11, 99) OR typrelid <> 0",
     "functions": "SELECT oid::int8, pg_get_function_arguments(oid), pg_get_function_identity_arguments(oid), "
     "pg_get_function_result(oid) FROM pg_proc",
-    "indexes": "SELECT indexrelid::int8, pg_get_indexdef(indexrelid), "
+    "indexes": "SELECT indexrelid::int8, pg_get_indexdef(indexrelid), pg_get_indexdef(indexrelid, 0, true), "
     "ARRAY(SELECT pg_get_indexdef(indexrelid, n, true) FROM generate_series(1, indnatts) n) FROM pg_index",
     "constraints": "SELECT oid::int8, pg_get_constraintdef(oid), pg_get_constraintdef(oid, true) FROM pg_constraint",
+    "updatable": "SELECT oid::int8 FROM pg_class WHERE relkind = 'v' AND pg_relation_is_updatable(oid, false) & 8 = 8",
     "keywords": "SELECT word, catcode::text, barelabel, catdesc, baredesc FROM pg_get_keywords()",
 }
 """What PostgreSQL says about its own objects by functions."""

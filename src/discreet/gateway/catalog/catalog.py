@@ -73,18 +73,17 @@ class Catalog:
 
     def describe(self, query: exp.Expr, declared: Sequence[int] = ()) -> Described:
         """The parameters and the columns of a statement. Nothing is run."""
-        made, columns, text = self._translate(query, declared)
-        del text
+        made, columns, _, _ = self._translate(query, declared)
         return Described(made.parameters, _told(columns))
 
     def run(
         self, query: exp.Expr, values: Sequence[Any] = (), *, user: str, settings: Mapping[str, str] | None = None
     ) -> tuple[tuple[Column, ...], list[tuple[Any, ...]]]:
         """The columns and the rows of a statement. `values` are its parameters."""
-        made, columns, text = self._translate(query, [_type_of(value) for value in values])
+        made, columns, text, used = self._translate(query, ())
         if len(values) < len(made.parameters):
             raise Refusal(f"There are {len(values)} values, but {len(made.parameters)} parameters.", state="08P01")
-        given = [_as_given(value, kind) for value, kind in zip(values, made.parameters, strict=False)]
+        given = [values[place - 1] for place in used]
         rows = self._fetch(text, given, Asking(user, dict(settings or {})), columns)
         return _told(columns), rows
 
@@ -102,7 +101,9 @@ class Catalog:
             return True
         return schema is None and ("pg_catalog", name) in self._relations
 
-    def _translate(self, query: exp.Expr, declared: Sequence[int]) -> tuple[Translator, tuple[Column, ...], str]:
+    def _translate(
+        self, query: exp.Expr, declared: Sequence[int]
+    ) -> tuple[Translator, tuple[Column, ...], str, list[int]]:
         for table in _tables_of(query):
             if not self._is_mine(table):
                 raise Refusal(
@@ -113,7 +114,8 @@ class Catalog:
         made = Translator(self._sources, [NAMES.get(oid, UNKNOWN) for oid in declared])
         try:
             node, columns = made.translate(query)
-            return made, columns, made.fill(node).sql("duckdb")
+            filled, used = made.fill(node)
+            return made, columns, filled.sql("duckdb"), used
         except (SqlglotError, RecursionError, KeyError, AttributeError, TypeError):
             raise Refusal("The catalog cannot read this statement.", state="0A000") from None
 
@@ -221,17 +223,3 @@ def _told(columns: Sequence[Column]) -> tuple[Column, ...]:
         Column(one.name, "record" if is_record(one.type) else one.type if one.type in TYPES else "text")
         for one in columns
     )
-
-
-def _type_of(value: Any) -> int:
-    """The number of the type of a value: only whether it is a list matters, as the statement says the rest."""
-    return 0
-
-
-def _as_given(value: Any, kind: str) -> Any:
-    """A value as DuckDB takes it for a type."""
-    if value is None or isinstance(value, bool | float):
-        return value
-    if isinstance(value, list | tuple):
-        return [_as_given(one, element_of(kind)) for one in value]
-    return value

@@ -105,30 +105,26 @@ def _add_views(database: duckdb.DuckDBPyConnection, kept: Mapping[tuple[str, str
 
 def _add_functions(database: duckdb.DuckDBPyConnection, lookups: Lookups) -> None:
     def add(name: str, function: Callable[..., Any], takes: list[str], gives: str, *, nulls: bool = False) -> None:
-        handling = "special" if nulls else "default"
-        database.create_function(name, function, takes, gives, null_handling=handling, type="native")
+        called = _of(function if nulls else _unless_null(function), len(takes))
+        database.create_function(name, called, takes, gives, null_handling="special", type="native")
 
     for (name, count), (takes, gives) in LOOKUPS.items():
         visible = re.fullmatch(r"pg_(\w+)_is_visible", name)
         function = _visible(lookups, visible[1]) if visible else getattr(lookups, name)
         stored = [stored_as(kind) for kind in takes]
-        if name == "format_type":
-            function, nulls = _unless_null(function), True
-        else:
-            nulls = name == "current_schema"
-        add(f"our_{name}_{count}", _of(function, count), stored, stored_as(gives), nulls=nulls)
+        add(f"our_{name}_{count}", function, stored, stored_as(gives), nulls=name == "format_type")
     for kind in REFERENCES:
-        add(f"find_{kind}", _of(getattr(lookups, f"find_{kind}"), 1), ["VARCHAR"], "BIGINT")
-        add(f"said_{kind}", _of(getattr(lookups, f"said_{kind}"), 1), ["BIGINT"], "VARCHAR")
-    add("our_setting", _of(lookups.setting, 1), ["VARCHAR"], "VARCHAR")
-    add("our_is_updatable", lambda oid: False, ["BIGINT"], "BOOLEAN")
-    add("our_has_privilege_oid", _of(lookups.has_privilege, 3), ["VARCHAR", "BIGINT", "VARCHAR"], "BOOLEAN")
-    add("our_has_privilege_name", _of(lookups.has_privilege_by_name, 3), ["VARCHAR"] * 3, "BOOLEAN")
-    add("our_pg_has_role_2", _of(lookups.pg_has_role, 2), ["VARCHAR"] * 2, "BOOLEAN")
-    add("our_aclexplode_1", _of(lookups.acl_explode, 1), ["VARCHAR[]"], _GRANTS)
-    add("our_acldefault_2", _of(lookups.acl_default, 2), ["VARCHAR", "BIGINT"], "VARCHAR[]")
+        add(f"find_{kind}", getattr(lookups, f"find_{kind}"), ["VARCHAR"], "BIGINT")
+        add(f"said_{kind}", getattr(lookups, f"said_{kind}"), ["BIGINT"], "VARCHAR")
+    add("our_setting", lookups.setting, ["VARCHAR"], "VARCHAR")
+    add("our_is_updatable", lookups.is_updatable, ["BIGINT"], "BOOLEAN")
+    add("our_has_privilege_oid", lookups.has_privilege, ["VARCHAR", "BIGINT", "VARCHAR"], "BOOLEAN")
+    add("our_has_privilege_name", lookups.has_privilege_by_name, ["VARCHAR"] * 3, "BOOLEAN")
+    add("our_pg_has_role_2", lookups.pg_has_role, ["VARCHAR"] * 2, "BOOLEAN")
+    add("our_aclexplode_1", lookups.acl_explode, ["VARCHAR[]"], _GRANTS)
+    add("our_acldefault_2", lookups.acl_default, ["VARCHAR", "BIGINT"], "VARCHAR[]")
     add("divide_whole", _division(lookups), ["BIGINT", "BIGINT"], "BIGINT")
-    add("said_array", lambda values: write_array(values), ["VARCHAR[]"], "VARCHAR")
+    add("said_array", write_array, ["VARCHAR[]"], "VARCHAR")
     add("our_array_to_string", _join_texts, ["VARCHAR[]", "VARCHAR", "VARCHAR"], "VARCHAR", nulls=True)
     add("our_format", _formatter(lookups), ["VARCHAR", "VARCHAR[]"], "VARCHAR")
 
@@ -148,7 +144,7 @@ def _visible(lookups: Lookups, what: str) -> Callable[[int], bool | None]:
 
 
 def _unless_null(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda first, second: None if first is None else function(first, second)
+    return lambda *values: None if None in values else function(*values)
 
 
 def _division(lookups: Lookups) -> Callable[[int, int], int]:

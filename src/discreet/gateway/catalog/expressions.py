@@ -51,7 +51,9 @@ def translate(made: Translator, node: exp.Expr, scope: Scope) -> Value:
     for kind in type(node).__mro__:
         rule = _RULES.get(kind)
         if rule is not None:
-            return rule(made, node, scope)
+            value = rule(made, node, scope)
+            # IS NOT NULL, NOT LIKE and others are their opposites with a mark
+            return Value(exp.Not(this=exp.Paren(this=value.node)), "bool") if node.args.get("negate") else value
     if isinstance(node, exp.Func):
         return _called(made, node, scope)
     raise refuse(type(node).__name__.upper())
@@ -244,8 +246,6 @@ def _quantified(made: Translator, node: exp.Expr, scope: Scope) -> Value:
         value = Value(as_text(value), "text")
     one = exp.Identifier(this="one")
     test: exp.Expr = type(node)(this=value.node, expression=one)
-    if isinstance(node, exp.Like | exp.ILike | exp.RegexpLike) and node.args.get("negate"):
-        test = exp.Not(this=test)
     if isinstance(node, exp.EQ) and which == "any":
         return Value(call("list_contains", array.node, value.node), "bool")
     if isinstance(node, exp.NEQ) and which == "all":
@@ -267,7 +267,7 @@ def _pattern(made: Translator, node: exp.Expr, scope: Scope) -> Value:
     else:
         options = [text("i")] if isinstance(node, exp.RegexpILike) else []
         tested = call("regexp_matches", one, call("regex_of", other), *options)
-    return Value(exp.Not(this=tested) if node.args.get("negate") else tested, "bool")
+    return Value(tested, "bool")
 
 
 def _escape(made: Translator, node: exp.Expr, scope: Scope) -> Value:
@@ -295,6 +295,7 @@ def _operator(made: Translator, node: exp.Expr, scope: Scope) -> Value:
 
 
 def _is(made: Translator, node: exp.Expr, scope: Scope) -> Value:
+    check_parts(node, ("this", "expression", "negate"))
     value = made.value(node.this, scope)
     if not isinstance(node.expression, exp.Null | exp.Boolean):
         raise refuse(f"IS {node.expression.sql('postgres')}")
@@ -388,7 +389,7 @@ def _concatenate(made: Translator, node: exp.Expr, scope: Scope) -> Value:
 
 
 def _in(made: Translator, node: exp.Expr, scope: Scope) -> Value:
-    check_parts(node, ("this", "expressions", "query"))
+    check_parts(node, ("this", "expressions", "query", "negate"))
     if isinstance(node.this, exp.Tuple) or any(isinstance(one, exp.Tuple) for one in node.expressions):
         if node.args.get("query") or not isinstance(node.this, exp.Tuple):
             raise refuse("IN with rows")
@@ -411,7 +412,7 @@ def _in(made: Translator, node: exp.Expr, scope: Scope) -> Value:
 
 
 def _between(made: Translator, node: exp.Expr, scope: Scope) -> Value:
-    check_parts(node, ("this", "low", "high"))
+    check_parts(node, ("this", "low", "high", "negate"))
     value = made.value(node.this, scope)
     ends = [coerce(made, made.value(node.args[end], scope), value.type).node for end in ("low", "high")]
     return Value(exp.Between(this=exp.Paren(this=value.node), low=ends[0], high=ends[1]), "bool")
@@ -431,7 +432,8 @@ def _case(made: Translator, node: exp.Expr, scope: Scope) -> Value:
         results.append(made.value(one.args["true"], scope))
     if node.args.get("default"):
         results.append(made.value(node.args["default"], scope))
-    kind = merge(one.type for one in results)
+    first = results[-1:] if node.args.get("default") else []
+    kind = merge(one.type for one in (*first, *results))
     nodes = [_alike(made, one, kind) for one in results]
     ifs = [exp.If(this=test, true=result) for test, result in zip(tests, nodes, strict=False)]
     default = nodes[-1] if node.args.get("default") else None
@@ -533,6 +535,8 @@ def _collate(made: Translator, node: exp.Expr, scope: Scope) -> Value:
 
 def _called(made: Translator, node: exp.Expr, scope: Scope) -> Value:
     name = function_name(node)
+    if name in functions.AGGREGATES:
+        return functions.call_aggregate(made, node, scope)
     return functions.call_function(made, name, [made.value(one, scope) for one in functions.arguments_of(node)])
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlglot import exp
 
 from discreet.gateway.catalog.names import function_name
-from discreet.gateway.catalog.scopes import Scope, Value, call, cast, check_parts, null, number, refuse, text
+from discreet.gateway.catalog.scopes import Scope, Value, call, cast, null, number, refuse, text
 from discreet.gateway.catalog.types import (
 
     TEXTS,
@@ -140,9 +140,6 @@ _NATIVE = _read("""
     chr(int4) text
     md5(text) text
     array_to_string(text[], text) text
-    row_number() int8
-    rank() int8
-    dense_rank() int8
     sqrt(float8) float8
     exp(float8) float8
     ln(float8) float8
@@ -273,7 +270,7 @@ def split_array(written: str) -> list[str | None]:
 
 # --- aggregates -------------------------------------------------------------------------------------------------
 
-_AGGREGATES = {
+AGGREGATES = {
     "count": "count",
     "min": "min",
     "max": "max",
@@ -290,28 +287,35 @@ _AGGREGATES = {
 def call_aggregate(made: Translator, node: exp.Expr, scope: Scope) -> Value:
     """The value of an aggregate."""
     name = function_name(node)
-    if name not in _AGGREGATES:
+    if name not in AGGREGATES:
         return call_function(made, name, [made.value(one, scope) for one in arguments_of(node)])
-    check_parts(node, ("this", "expressions", "separator", "big_int", "on_overflow"))
-    inner, order, distinct = node.this, None, False
-    if isinstance(inner, exp.Order):
-        order, inner = made.order(inner, scope), inner.this
-    if isinstance(inner, exp.Distinct):
-        distinct, inner = True, inner.expressions[0]
-    if isinstance(inner, exp.Star):
-        return Value(call("count"), "int8")
-    value = made.value(inner, scope)
-    value, kind = _aggregated(made, name, value)
-    rest = [made.value_as(one, scope, "text") for one in (node.args.get("separator"),) if one is not None]
-    first: exp.Expr = exp.Distinct(expressions=[value.node]) if distinct else value.node
-    if order is not None:
-        first_or_rest = rest[-1] if rest else first
-        order.set("this", first_or_rest)
-        if rest:
-            rest[-1] = order
+    first, *more = arguments_of(node)
+    order, distinct = None, False
+    if isinstance(first, exp.Distinct):
+        distinct, (first, *rest) = True, first.expressions
+        more = [*rest, *more]
+    last = more[-1] if more else first
+    if isinstance(last, exp.Order):
+        order, last = made.order(last, scope), last.this
+        if more:
+            more[-1] = last
         else:
-            first = order
-    return Value(_finished(call(_AGGREGATES[name], first, *rest), name, kind), kind)
+            first = last
+    if isinstance(first, exp.Distinct):
+        distinct, first = True, first.expressions[0]
+    if isinstance(first, exp.Order):
+        order, first = made.order(first, scope), first.this
+    if isinstance(first, exp.Star):
+        return Value(call("count"), "int8")
+    value, kind = _aggregated(made, name, made.value(first, scope))
+    if (name == "string_agg") != (len(more) == 1) or len(more) > 1:
+        raise unknown_function(name, [value])
+    parts = [exp.Distinct(expressions=[value.node]) if distinct else value.node]
+    parts += [made.value_as(one, scope, "text") for one in more]
+    if order is not None:
+        order.set("this", parts[-1])
+        parts[-1] = order
+    return Value(_finished(call(AGGREGATES[name], *parts), name, kind), kind)
 
 
 def _finished(node: exp.Expr, name: str, kind: str) -> exp.Expr:
@@ -571,6 +575,14 @@ def _pretty(made: Translator, values: list[Value]) -> Value:
     return Value(call("our_pg_size_pretty_1", cast(made.coerce(values[0], "int8").node, "int8")), "text")
 
 
+def _ranking(name: str) -> Callable[[Translator, list[Value]], Value]:
+    def ranking(made: Translator, values: list[Value]) -> Value:
+        _needs(name, values, 0)
+        return Value(call(name), "int8")
+
+    return ranking
+
+
 def _refuse_row(made: Translator, values: list[Value]) -> Value:
     raise refuse("ROW")
 
@@ -603,6 +615,7 @@ _SPECIAL: dict[str, Callable[[Translator, list[Value]], Value]] = {
     "pow": _power,
     "regexp_replace": _regexp_replace,
     "row": _refuse_row,
+    **{name: _ranking(name) for name in ("row_number", "rank", "dense_rank")},
     "now": _moment("timestamptz"),
     "current_timestamp": _moment("timestamptz"),
     "transaction_timestamp": _moment("timestamptz"),
@@ -623,6 +636,6 @@ _SPECIAL: dict[str, Callable[[Translator, list[Value]], Value]] = {
     },
 }
 KNOWN = frozenset(
-    {*_SPECIAL, *NOTHING, *_ALWAYS, *_AGGREGATES, *ROWS_OF, *(name for name, _ in (*LOOKUPS, *_NATIVE))}
+    {*_SPECIAL, *NOTHING, *_ALWAYS, *AGGREGATES, *ROWS_OF, *(name for name, _ in (*LOOKUPS, *_NATIVE))}
 )
 """The names of all functions that a statement may use."""

@@ -74,6 +74,8 @@ class Lookups:
         self._places = {
             what: {row["oid"]: row[place] for row in rows(name)} for what, (name, place) in _VISIBLE.items()
         }
+        self._updatable = {row[0] for row in said["updatable"]}
+        self._operators = {row["oid"]: row for row in rows("pg_operator")}
         self._reserved = {row[0] for row in said["keywords"] if row[1] in "RTC"}
         self._extensions = {row["oid"]: row["extname"] for row in rows("pg_extension")}
 
@@ -240,7 +242,7 @@ class Lookups:
 
     def said_regtype(self, oid: int) -> str:
         """A type as it is written."""
-        return "-" if oid == 0 else self.format_type(oid, -1) if oid in self._types else str(oid)
+        return "-" if oid == 0 else self._written_type(oid, None) if oid in self._types else str(oid)
 
     def said_regproc(self, oid: int) -> str:
         """A function as it is written."""
@@ -254,6 +256,21 @@ class Lookups:
         name = self._procs.get(oid)
         return f"{name}({self._functions[oid][1].replace(', ', ',')})" if name else "-" if oid == 0 else str(oid)
 
+    def said_regoperator(self, oid: int) -> str:
+        """An operator with the types of its sides."""
+        row = self._operators.get(oid)
+        if row is None:
+            return "0" if oid == 0 else str(oid)
+        sides = ("NONE" if row[side] == 0 else self.said_regtype(row[side]) for side in ("oprleft", "oprright"))
+        return f"{row['oprname']}({','.join(sides)})"
+
+    def find_regoperator(self, name: str) -> int:
+        """The number of an operator with the types of its sides."""
+        for oid in [int(name)] if name.isdigit() else self._operators:
+            if name.isdigit() or self.said_regoperator(oid) == name.replace(" ", ""):
+                return oid
+        raise self.refuse(f'operator does not exist: "{name}"', "42883")
+
     def said_regnamespace(self, oid: int) -> str:
         """A schema as it is written."""
         found = self._namespaces.get(oid)
@@ -263,14 +280,17 @@ class Lookups:
         """A role as it is written."""
         return "-" if oid == 0 else self.quote_ident(self.pg_get_userbyid(oid))
 
-    def format_type(self, oid: int, modifier: int | None) -> str:
+    def format_type(self, oid: int | None, modifier: int | None) -> str | None:
         """A type as SQL writes it."""
+        return None if oid is None else self._written_type(oid, modifier)
+
+    def _written_type(self, oid: int, modifier: int | None) -> str:
         row = self._types.get(oid)
         if row is None:
             return "-" if oid == 0 else "???"
         if oid not in self._type_names:
             if row["typelem"]:
-                return self.format_type(row["typelem"], -1) + "[]"
+                return self._written_type(row["typelem"], -1) + "[]"
             visible = self._by_type.get((CATALOG, row["typname"])) is None and row["typnamespace"] in self.path
             return self.quote_ident(row["typname"]) if visible else self._full(row["typnamespace"], row["typname"])
         if modifier is not None and modifier >= 0:
@@ -392,7 +412,10 @@ class Lookups:
         found = self._indexes.get(oid)
         if found is None:
             return None
-        return found[0] if number == 0 else found[1][number - 1] if 0 < number <= len(found[1]) else ""
+        whole, pretty_whole, columns = found
+        if number == 0:
+            return pretty_whole if pretty else whole
+        return columns[number - 1] if 0 < number <= len(columns) else ""
 
     def pg_get_function_arguments(self, oid: int) -> str | None:
         """The arguments of a function."""
@@ -476,6 +499,10 @@ class Lookups:
     def pg_relation_is_publishable(self, oid: int) -> bool:
         """Whether changes of a table could be published."""
         return oid in self._classes and self._classes[oid][2] in "rp" and self._classes[oid][1] == PUBLIC
+
+    def is_updatable(self, oid: int) -> bool:
+        """Whether PostgreSQL says that rows of a view of its own can be inserted."""
+        return oid in self._updatable
 
     def pg_size_pretty(self, size: int) -> str:
         """A size in words."""

@@ -60,8 +60,6 @@ def _figure(node: exp.Expr) -> tuple[str, int]:
     if isinstance(node, exp.Case):
         found, sure = _figure(node.args["default"]) if node.args.get("default") else (NAMELESS, 0)
         return (found, sure) if sure > 1 else ("case", 1)
-    if isinstance(node, exp.Boolean):
-        return "bool", 1
     if isinstance(node, exp.Interval):
         return "interval", 1
     if isinstance(node, exp.Dot):

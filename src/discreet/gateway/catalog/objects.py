@@ -76,6 +76,7 @@ def _attributes(declared: DeclaredTable, oid: int, like: Row, types: Mapping[int
             "atttypid": column.type.oid,
             "attlen": kind["typlen"],
             "attnum": number,
+            "attstattarget": -1,
             "attndims": 0,
             "attbyval": kind["typbyval"],
             "attalign": kind["typalign"],

@@ -26,7 +26,7 @@ from discreet.gateway.catalog.scopes import (
     number,
     refuse,
 )
-from discreet.gateway.catalog.types import UNKNOWN, choose_parameter, fields_of, is_record, merge
+from discreet.gateway.catalog.types import REFERENCES, UNKNOWN, choose_parameter, fields_of, is_record, merge
 from discreet.gateway.wire.values import Column, Refusal
 
 _SELECT = ("with_", "expressions", "distinct", "from_", "joins", "laterals", "where", "group", "having", "order")
@@ -431,15 +431,21 @@ class Translator:
         """Remember a type that a parameter needs."""
         self.hints.setdefault(place, []).append(kind)
 
-    def fill(self, node: exp.Expr) -> exp.Expr:
-        """The statement with its parameters in it, each cast to its type."""
+    def fill(self, node: exp.Expr) -> tuple[exp.Expr, list[int]]:
+        """The statement with its parameters in it, each as its type, and which parameters it uses."""
+        used: list[int] = []
 
         def filled(part: exp.Expr) -> exp.Expr:
-            if isinstance(part, exp.Placeholder):
-                return cast(exp.Parameter(this=number(int(part.name))), self.parameter_type(int(part.name)))
-            return part
+            if not isinstance(part, exp.Placeholder):
+                return part
+            place = int(part.name)
+            if place not in used:
+                used.append(place)
+            given, kind = exp.Parameter(this=number(used.index(place) + 1)), self.parameter_type(place)
+            # a number or a name of an object
+            return call(f"find_{kind}", cast(given, "text")) if kind in REFERENCES else cast(given, kind)
 
-        return node.transform(filled)
+        return node.transform(filled), used
 
 
 def _in_parentheses(node: exp.Expr) -> exp.Expr:

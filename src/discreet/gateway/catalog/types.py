@@ -11,7 +11,7 @@ from discreet.gateway.wire.values import TYPES, Refusal
 
 UNKNOWN = "unknown"
 """The type of a quoted literal, of NULL and of a parameter, until something next to it tells."""
-REFERENCES = ("regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole")
+REFERENCES = ("regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole", "regoperator")
 """Types that hold the number of an object, and are written as its name."""
 TEXTS = ("text", "name", "varchar", "bpchar", "char")
 _NUMBERS = ("int2", "int4", "int8", "numeric", "float4", "float8")
@@ -167,7 +167,7 @@ def _meet(one: str, other: str) -> str:
     if one in _NUMBERS and other in _NUMBERS:
         return max(one, other, key=_NUMBERS.index)
     if one in TEXTS and other in TEXTS:
-        return "text" if "text" in (one, other) else one
+        return other if one == "char" else one
     if "oid" in (one, other):
         return "oid" if {one, other} & {"int2", "int4", "int8", *REFERENCES} else one
     return one

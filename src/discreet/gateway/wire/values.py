@@ -56,6 +56,7 @@ TYPES = {
     "regprocedure": Type(2202, 4),
     "regnamespace": Type(4089, 4),
     "regrole": Type(4096, 4),
+    "regoperator": Type(2204, 4),
     "pg_node_tree": Type(194, -1),
     "anyarray": Type(2277, -1),
     "aclitem[]": Type(1034, -1),
