@@ -151,7 +151,9 @@ class Postgres:
                 client.close()
         if self._failures:
             raise Broken("the server failed", self._failures.pop())
-        if len(self._log.runs) - runs > one.content.count(b"E") + one.content.count(b"Q") * (one.content.count(b";") + 1):
+        if len(self._log.runs) - runs > one.content.count(b"E") + one.content.count(b"Q") * (
+            one.content.count(b";") + 1
+        ):
             raise Broken("more was run than was asked for", self._log.runs[runs:])
         if any(connection._kept.size > MOST_KEPT for connection in list(self._server._connections)):
             raise Broken("a connection keeps too much")

@@ -80,12 +80,13 @@ class Log:
 
 
 class MadeUp:
-    """A session: `rows n`, `echo type …` with parameters, `everything`, `hang`, `fail`, `boom`, `copy form n`, `set`."""
+    """A session: `rows n`, `echo type …` with parameters, `everything`, `hang`, `fail`, `boom` and `copy form n`."""
 
     _numbers = itertools.count(1)
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, application: str = "") -> None:
         self.log, self.number, self.status = log, next(self._numbers), "I"
+        self.reported = {"application_name": application}
 
     def read(self, text: str) -> list[Said]:
         if "unreadable" in text:
@@ -233,7 +234,7 @@ def wire(
 
     async def open_session(_: Any, token: str, **given: Any) -> MadeUp:
         log.opened.append({"token": token, **given})
-        made = MadeUp(log)
+        made = MadeUp(log, given["options"].get("application_name", ""))
         log.numbers.append(made.number)
         return made
 

@@ -22,7 +22,9 @@ from .conftest import Doors
 from .raw import Client
 
 NAMES = st.sampled_from(["", "a", "b"])
-TEXTS = st.sampled_from(["rows 3", "rows 0", "set x", "begin", "commit", "rollback", "fail", "boom", "", "rows 1; rows 2"])
+TEXTS = st.sampled_from(
+    ["rows 3", "rows 0", "set x", "begin", "commit", "rollback", "fail", "boom", "", "rows 1; rows 2"]
+)
 COUNTS = st.sampled_from([0, 1, 2, 5])
 WITH_ROWS = {"rows 3": 3, "rows 0": 0}
 

@@ -16,7 +16,9 @@ MOST = 10_000
 _SPACES = " \t\n\r\v\f"
 _HEAD = struct.Struct("!iiI")
 _PLAIN = re.compile(rb"""[^\s{}",\\]+""")
-_ELEMENT = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"\s*|((?:[^{},"\\\s]|\\.)(?:[^{},"\\]|\\.)*))([,}])', re.DOTALL | re.ASCII)
+_ELEMENT = re.compile(
+    r'\s*(?:"((?:[^"\\]|\\.)*)"\s*|((?:[^{},"\\\s]|\\.)(?:[^{},"\\]|\\.)*))([,}])', re.DOTALL | re.ASCII
+)
 
 Write = Callable[[Any], bytes]
 Read = Callable[[bytes], Any]
@@ -94,7 +96,8 @@ def read_binary(content: bytes, oid: int, element: Read) -> list[Any]:
         return []
     count, _ = struct.unpack_from("!ii", content, _HEAD.size)
     _check_count(count)
-    at, found = _HEAD.size + 8, []
+    at = _HEAD.size + 8
+    found: list[Any] = []
     for _ in range(count):
         (length,) = struct.unpack_from("!i", content, at)
         at += 4

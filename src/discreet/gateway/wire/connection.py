@@ -52,6 +52,10 @@ class Session(Protocol):
     def status(self) -> str:
         """I for idle, T in a transaction, E in one that has failed."""
 
+    @property
+    def reported(self) -> Mapping[str, str]:
+        """The settings that a client is told at the start."""
+
     def read(self, text: str) -> Sequence[Any]:
         """The statements of a text."""
 
@@ -193,11 +197,8 @@ class Connection:
             options=startup.options,
             cancelled=lambda: self._is_cancelled,
         )
-        named = {
-            "session_authorization": login.account,
-            "application_name": startup.options.get("application_name", ""),
-        }
-        stream.send(*(messages.parameter_status(name, value) for name, value in (_SETTINGS | named).items()))
+        told = _SETTINGS | {"session_authorization": login.account} | dict(self._session.reported)
+        stream.send(*(messages.parameter_status(name, value) for name, value in told.items()))
         self._process, secret = shared.cancels.add(self._cancel)
         stream.send(messages.key_data(self._process, secret), messages.ready(self._session.status))
         await stream.flush()
@@ -299,9 +300,9 @@ class Connection:
 
     async def _during(self, work: Awaitable[T]) -> T:
         """Wait for the session. A cancel request ends the wait, and nothing else."""
-        self._running = asyncio.ensure_future(work)
+        running = self._running = asyncio.ensure_future(work)
         try:
-            return await self._running
+            return await running
         except asyncio.CancelledError:
             if self._is_cancelled and not self._is_ended():
                 raise _cancelled() from None

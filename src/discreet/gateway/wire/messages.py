@@ -9,7 +9,7 @@ import asyncio
 import ssl
 import struct
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from discreet.gateway.wire.values import TYPES, Column, Notice, Refusal
 
@@ -46,7 +46,7 @@ class Reader(asyncio.StreamReader):
         super().__init__(limit=BUFFERED)
         self.pending = 0
 
-    def feed_data(self, data: bytes) -> None:
+    def feed_data(self, data: Any) -> None:
         self.pending += len(data)
         super().feed_data(data)
 

@@ -1,4 +1,4 @@
-"""The server of the PostgreSQL protocol: it accepts connections on the sockets of the desk, and counts and ends them."""
+"""The server of the PostgreSQL protocol: it accepts connections on the sockets of the desk, counts and ends them."""
 
 from __future__ import annotations
 
@@ -150,12 +150,13 @@ def wire_server(vault: Vault, settings: Settings, gate: Gate, context: ssl.SSLCo
 
 def session_opener() -> OpenSession:
     """What opens sessions. Connections share what is known about the catalogs."""
+    from discreet.gateway.catalog.catalog import Catalog
+    from discreet.gateway.wire.catalogs import Catalogs
     from discreet.gateway.wire.session import open_session
 
-    catalogs: dict[str, Any] = {}
+    catalogs = Catalogs(lambda tables, database: Catalog(tables, database=database))
 
     async def opened(vault: Vault, token: str, **given: Any) -> Session:
-        made: Session = await open_session(vault, catalogs, token, **given)
-        return made
+        return await open_session(vault, catalogs, token, **given)
 
     return opened

@@ -132,9 +132,9 @@ def _single_float_text(value: Any) -> bytes:
         short = np.float32(value)
     if not np.isfinite(short):
         return float_text(float(short)).encode()
-    plain = short == 0 or 1e-4 <= abs(short) < 1e6
-    written = np.format_float_positional if plain else np.format_float_scientific
-    return written(short, trim="-", **({} if plain else {"exp_digits": 2})).encode()
+    if short == 0 or 1e-4 <= abs(short) < 1e6:
+        return np.format_float_positional(short, trim="-").encode()
+    return np.format_float_scientific(short, trim="-", exp_digits=2).encode()
 
 
 def _numeric_text(value: Any) -> bytes:
