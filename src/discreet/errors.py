@@ -25,6 +25,8 @@ class DiscreetError(Exception):
     """The root of all errors raised here. `code` names what went wrong and stays the same between versions."""
 
     code: str = "error"
+    place: tuple[str, int] | None = None
+    """The text of a question, and which of its characters the message points at, from 0."""
 
     def __init__(self, message: str = "", *, code: str | None = None) -> None:
         super().__init__(message)

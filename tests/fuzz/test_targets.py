@@ -28,7 +28,7 @@ from discreet.shuffle.channel.store import ShufflerStore
 SEEDS = {"sql": 10, "cli": 4}
 CHANGES = {"sql": 25, "cli": 12}
 """A question is planned and asked of three clinics, and a command line takes a third of a second."""
-QUICK = {"sql": (5, 4), "cli": (3, 3), "wire": (6, 6), "ledger": (16, 12), "policy": (20, 20)}
+QUICK = {"sql": (5, 4), "cli": (3, 3), "wire": (6, 6), "ledger": (16, 12), "policy": (20, 20), "postgres": (15, 40)}
 """So many seeds and changes are tried in the quick tests."""
 
 
@@ -41,7 +41,7 @@ def made(name: str, folder: Path) -> Iterator[Any]:
         target.close()
 
 
-@pytest.mark.some_quick(3)
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_few_seeds_and_changes_keep_every_promise(name: str, tmp_path: Path) -> None:
     assert len(tried(name, tmp_path, *QUICK[name])) > 3

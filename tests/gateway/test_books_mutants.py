@@ -185,7 +185,7 @@ MUTANTS = {
         tokens, "revoke", "    note_change(execute)\n", "    pass\n", what_was_revoked_is_refused
     ),
     "revoked_token_accepted": Bug(
-        tokens, "authenticate", "== _NOBODY or revoked or", "== _NOBODY or", what_was_revoked_is_refused
+        tokens, "holder", "== _NOBODY or revoked or", "== _NOBODY or", what_was_revoked_is_refused
     ),
     "suspension_seen_at_login_only": Bug(
         limits, "reserve", "        state.check_caller()\n", "", a_suspended_caller_asks_nothing
@@ -223,7 +223,7 @@ MUTANTS = {
         audit, "Line", "list(self[:-1])", "list(self[:-2])", a_changed_line_is_noticed
     ),
     "scopes_of_an_old_role": Bug(
-        tokens, "authenticate", " & frozenset(ROLES[role])", "", an_old_token_loses_what_its_role_lost
+        tokens, "holder", " & frozenset(ROLES[role])", "", an_old_token_loses_what_its_role_lost
     ),
     "small_token_makes_a_larger_one": Bug(
         offices, "token", 'caller.role != "owner" and caller.epsilon is not None', "False",

@@ -28,6 +28,8 @@ class Asked:
     key: str | None = None
     form: str = "json"
     length: float = 0.0
+    bought_only: bool = False
+    """Whether only an answer that was bought before is wanted."""
 
     @property
     def words(self) -> str:
@@ -58,7 +60,7 @@ def _digest(content: list[Any]) -> str:
 
 def read_question(arguments: Mapping[str, Any], settings: Settings) -> Asked:
     """The question in the arguments of a request. Without ε and `within`, the owner's default is used."""
-    check_arguments("ask", arguments, ("sql",), (*OPTIONS, "key", "format", "answer_after"))
+    check_arguments("ask", arguments, ("sql",), (*OPTIONS, "key", "format", "answer_after", "bought_only"))
     options = read_options(arguments, settings)
     key, form = arguments.get("key"), arguments.get("format", "json")
     if key is not None and not (isinstance(key, str) and 0 < len(key) <= _LONGEST_KEY and key.isprintable()):
@@ -68,6 +70,9 @@ def read_question(arguments: Mapping[str, Any], settings: Settings) -> Asked:
         )
     if form not in FORMATS:
         raise InvalidArgument(f"format must be one of {', '.join(FORMATS)}.", code="not-an-option")
+    bought_only = arguments.get("bought_only", False)
+    if not isinstance(bought_only, bool):
+        raise InvalidArgument("bought_only must be true or false.", code="wrong-type")
     length = settings.answer_after
     if "answer_after" in arguments:
         length = seconds_in(arguments["answer_after"], "answer_after", LONGEST)
@@ -76,7 +81,8 @@ def read_question(arguments: Mapping[str, Any], settings: Settings) -> Asked:
                 f"Answers leave after {settings.answer_after:g} s. Choose a longer time, or leave answer_after out.",
                 code="gateway-duration",
             )
-    return Asked(sql=text_of(arguments), options=options, key=key, form=form, length=length)
+    given = {"key": key, "form": form, "length": length, "bought_only": bought_only}
+    return Asked(sql=text_of(arguments), options=options, **given)
 
 
 def read_options(arguments: Mapping[str, Any], settings: Settings) -> dict[str, Any]:

@@ -88,9 +88,11 @@ class Request:
 Handler = Callable[[Request], Awaitable[Reply]]
 
 
-def make_app(vault: Vault, *, rates: Rates | None = None, oidc: OidcSettings | None = None) -> Desk:
+def make_app(
+    vault: Vault, *, rates: Rates | None = None, oidc: OidcSettings | None = None, gate: Gate | None = None
+) -> Desk:
     """The web application for analysts: all of /v1, /healthz and /openapi.json."""
-    return Desk(vault, ROUTES, gate=Gate(rates or Rates()), oidc=oidc)
+    return Desk(vault, ROUTES, gate=gate or Gate(rates or Rates()), oidc=oidc)
 
 
 def make_metrics_app(vault: Vault, *, rates: Rates | None = None) -> Desk:

@@ -25,13 +25,14 @@ def main() -> None:
         answer_after=opening["answer_after"],
         oidc=None if oidc is None else OidcSettings(**oidc),
     )
-    metrics = [listening["metrics"]] if "metrics" in listening else []
+    metrics, postgres = ([listening[name]] if name in listening else [] for name in ("metrics", "postgres"))
     try:
         serve_desk(
             [listening["http"]],
             Path(opening["vault"]),
             settings,
             metrics=metrics,
+            postgres=postgres,
             ready=lambda: print("ready", flush=True),
         )
     except DiscreetError as error:

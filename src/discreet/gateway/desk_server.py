@@ -1,4 +1,6 @@
-"""The process of the desk: uvicorn on sockets that are open already, TLS included. It writes no log and no address."""
+"""The process of the desk: uvicorn and the server of the PostgreSQL protocol on sockets that are open already, TLS
+included. It writes no log and no address.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from typing import Any
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.gateway.desk import Desk, make_app, make_metrics_app
-from discreet.gateway.desk_rates import Rates
+from discreet.gateway.desk_rates import Gate, Rates
 from discreet.gateway.frames import Link
 from discreet.gateway.settings import Settings
 
@@ -32,16 +34,17 @@ def serve_desk(
     settings: Settings,
     *,
     metrics: Sequence[socket.socket] = (),
+    postgres: Sequence[socket.socket] = (),
     rates: Rates | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve analysts on these sockets, and metrics on those, until SIGTERM or SIGINT. Then requests that run are
-    finished, and no new ones are taken. `ready` is called when requests are answered.
+    """Serve analysts on these sockets, and metrics and the PostgreSQL protocol on those, until SIGTERM or SIGINT. Then
+    requests that run are finished, and no new ones are taken. `ready` is called when requests are answered.
     """
     for module in ("uvicorn", "httptools"):
         need(module, "gateway", "discreet serve")
     context = tls_context(settings)
-    for one in (*listening, *metrics):
+    for one in (*listening, *metrics, *postgres):
         _check_private(one, context)
     factory: Any = None
     try:
@@ -51,7 +54,7 @@ def serve_desk(
     except ImportError:  # it is faster, and nothing else
         pass
     with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(_serve(listening, vault, settings, metrics, rates, context, ready))
+        runner.run(_serve(listening, vault, settings, metrics, postgres, rates, context, ready))
 
 
 async def _serve(
@@ -59,6 +62,7 @@ async def _serve(
     vault: Path,
     settings: Settings,
     metrics: Sequence[socket.socket],
+    postgres: Sequence[socket.socket],
     rates: Rates | None,
     context: ssl.SSLContext | None,
     ready: Callable[[], None],
@@ -66,11 +70,20 @@ async def _serve(
     loop, link = asyncio.get_running_loop(), Link(vault)
     loop.set_exception_handler(lambda *_: None)  # what it would write might hold an address
     grace = math.ceil(3 * settings.answer_after) + GRACE
-    servers = [_server(make_app(link, rates=rates, oidc=settings.oidc), listening, context, grace)]
+    gate = Gate(rates or Rates())
+    servers = [_server(make_app(link, gate=gate, oidc=settings.oidc), listening, context, grace)]
     if metrics:
         servers.append(_server(make_metrics_app(link), metrics, context, grace))
 
+    ending, wire = asyncio.Event(), None
+    if postgres:
+        from discreet.gateway.wire.server import wire_server
+
+        wire = wire_server(link, settings, gate, context)
+        await wire.start(postgres)
+
     def stop() -> None:
+        ending.set()
         for server in servers:
             server.should_exit = True
 
@@ -82,8 +95,13 @@ async def _serve(
             await asyncio.sleep(0.01)
         ready()
 
+    async def serve_wire() -> None:
+        await ending.wait()
+        if wire is not None:
+            await wire.stop(grace)
+
     try:
-        await asyncio.gather(announce(), *(server.serve() for server in servers))
+        await asyncio.gather(announce(), serve_wire(), *(server.serve() for server in servers))
     finally:
         await link.close()
 

@@ -3,7 +3,8 @@
 A frame is the length of its header and the length of its body, four bytes each, then the header as JSON and the body as
 it is. A request is `{"id", "verb", "token", "arguments", "address"}`; where `arguments` is missing, the body holds them
 as JSON text. A reply is `{"id", "ok": true, "type"}` with a body that is ready to be sent, or `{"id", "ok": false,
-"kind", "code", "message"}`. Nothing in a frame is ever executed or unpickled.
+"kind", "code", "message"}`, perhaps with a "position" in the question. Nothing in a frame is ever executed or
+unpickled.
 """
 
 from __future__ import annotations
@@ -187,9 +188,14 @@ async def _reply(frame: Frame, handle: Handler, writer: asyncio.StreamWriter) ->
         await writer.drain()
 
 
-def refusal(error: DiscreetError) -> Frame:
-    """An error as a reply: what it is, its code and its message."""
-    return Frame({"ok": False, "kind": type(error).__name__, "code": error.code, "message": str(error)})
+def refusal(error: DiscreetError, sql: str | None = None) -> Frame:
+    """An error as a reply: what it is, its code and its message, and at which character of the question it points, if
+    it is this question that it is about.
+    """
+    header: dict[str, Any] = {"ok": False, "kind": type(error).__name__, "code": error.code, "message": str(error)}
+    if error.place is not None and (sql is None or error.place[0] == sql):
+        header["position"] = error.place[1]
+    return Frame(header)
 
 
 # --- the desk's side ----------------------------------------------------------------------------------------

@@ -181,4 +181,8 @@ def error_in(frame: Frame) -> DiscreetError:
     kind = getattr(errors, str(frame.header.get("kind")), DiscreetError)
     if not isinstance(kind, type) or not issubclass(kind, DiscreetError):
         kind = DiscreetError
-    return kind(str(frame.header.get("message", "")), code=frame.header.get("code"))
+    found = kind(str(frame.header.get("message", "")), code=frame.header.get("code"))
+    position = frame.header.get("position")
+    if isinstance(position, int):
+        found.place = ("", position)
+    return found

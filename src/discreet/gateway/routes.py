@@ -223,6 +223,7 @@ ROUTES: tuple[Route, ...] = (
         takes={
             **_QUESTION,
             "answer_after": _text("A longer time until the answer than that of the gateway, such as 10s."),
+            "bought_only": {"type": "boolean", "description": "Whether only an answer bought before is wanted."},
         },
         needs=["sql"],
         gives=_ANSWER,

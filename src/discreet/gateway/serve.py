@@ -160,10 +160,14 @@ def _ready(process: subprocess.Popen[str], name: str) -> subprocess.Popen[str]:
 def listen(settings: Settings) -> dict[str, socket.socket]:
     """The listening sockets of the desk. Those of one port are opened before a user is given up."""
     found = {}
-    for name, address in (("http", settings.http), ("metrics", settings.metrics)):
+    for name, address in (("http", settings.http), ("postgres", settings.postgres), ("metrics", settings.metrics)):
         if address is not None:
             found[name] = _listening(address, name)
     return found
+
+
+def _addresses(settings: Settings) -> tuple[Address | None, ...]:
+    return settings.http, settings.postgres, settings.metrics
 
 
 def _listening(address: Address, name: str) -> socket.socket:
@@ -236,7 +240,10 @@ class Supervisor:
         found = {}
         for name, one in self._pair.sockets.items():
             host, port = one.getsockname()[:2]
-            found[name] = f"{secure}://{Address(host, port)}" + ("/metrics" if name == "metrics" else "")
+            scheme, end = (
+                ("postgresql", "") if name == "postgres" else (secure, "/metrics" if name == "metrics" else "")
+            )
+            found[name] = f"{scheme}://{Address(host, port)}{end}"
         return found
 
     def watch(self) -> None:
@@ -259,9 +266,9 @@ class Supervisor:
         old = self._pair
         try:
             settings, found, users = self._read()
-            if (settings.http, settings.metrics) != (self.settings.http, self.settings.metrics):
+            if _addresses(settings) != _addresses(self.settings):
                 raise InvalidArgument(
-                    "http or metrics of [gateway] has changed, but the gateway listens already. Restart it.",
+                    "http, postgres or metrics of [gateway] has changed, but the gateway listens already. Restart it.",
                     code="gateway-address",
                 )
             self._log = _log(settings)  # a new file, if the old one was moved away

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged, LedgerUnavailable
+from discreet.exact.randomness import random_integer
 from discreet.gateway.tables import MIGRATIONS
 from discreet.ledger.checkpoint import PATIENCE
 from discreet.ledger.postgres import PostgresStore
@@ -109,7 +110,13 @@ def number_in_meta(execute: Execute, name: str) -> int:
 
 def numbers_in_meta(execute: Execute) -> dict[str, int]:
     """All numbers of the gateway's own."""
-    return {name: int(value) for name, value in execute("SELECT name, value FROM meta WHERE name <> 'audit_chain'")}
+    others = "('audit_chain', 'scram_secret')"
+    return {name: int(value) for name, value in execute(f"SELECT name, value FROM meta WHERE name NOT IN {others}")}
+
+
+def scram_secret(execute: Execute) -> bytes:
+    """The secret of this database from which the salts of accounts follow."""
+    return bytes.fromhex(execute("SELECT value FROM meta WHERE name = 'scram_secret'")[0][0])
 
 
 def set_number(execute: Execute, name: str, value: int) -> None:
@@ -130,6 +137,7 @@ def _migrate(execute: Execute, migrations: Sequence[Sequence[str]], shown: str, 
         )
     if not found:
         execute("INSERT INTO meta (name, value) VALUES ('version', '0'), ('generation', '1')")
+    types["secret"] = f"{random_integer(256):064x}"
     for statements in migrations[version:]:
         for statement in statements:
             execute(statement.format(**types))

@@ -114,5 +114,10 @@ _FIRST = (
         'ask replay explain', 0, 0, 1, '0', 0, 0, '0')""",
 )
 
-MIGRATIONS = (_FIRST,)
+_SECOND = (
+    # from it and the name of an account follows the salt of its SCRAM verifiers, also of an account that is not there
+    "INSERT INTO meta (name, value) VALUES ('scram_secret', '{secret}')",
+)
+
+MIGRATIONS = (_FIRST, _SECOND)
 """What each version added. The version of a database is the number of those that were applied."""

@@ -1,7 +1,8 @@
 """Tokens: who calls, and what the token allows. A token is `dsc_<id>_<secret>`, with a secret of 256 random bits.
 
 The database has the SHA-256 of the secret, and a SCRAM verifier of the whole token for the PostgreSQL protocol. Neither
-gives the token back: its entropy makes guessing hopeless. Whoever has no valid token learns nothing from the refusal,
+gives the token back: its entropy makes guessing hopeless. All tokens of an account have the same salt, because a client
+asks for it before it shows which token it has. Whoever has no valid token learns nothing from the refusal,
 which is the same for an unknown id, a wrong secret, an expired token and a revoked one.
 """
 
@@ -21,7 +22,7 @@ from discreet.errors import InvalidArgument, NotAllowed
 from discreet.exact.randomness import random_integer
 from discreet.exact.rational import LEDGER_UNIT, round_down
 from discreet.gateway.audit import microseconds
-from discreet.gateway.store import GatewayStore, note_change
+from discreet.gateway.store import GatewayStore, note_change, scram_secret
 from discreet.ledger.store import Execute
 
 SCOPES = ("ask", "replay", "explain", "manage", "metrics")
@@ -39,7 +40,8 @@ _PLAIN = ("ask", "replay", "explain")
 """The scopes of a token that names none, as far as its role has them: it cannot make other tokens."""
 LIFETIME, LONGEST_LIFETIME, SESSION = 90 * 86_400.0, 3660 * 86_400.0, 12 * 3600.0
 """Seconds: of a token that names no end, the longest, and of a login."""
-_ITERATIONS = 4096
+ITERATIONS = 4096
+"""Of the SCRAM verifiers. Tokens have 256 random bits, so more would only cost time."""
 _TOKEN = re.compile(r"dsc_([0-9a-f]{16})_([0-9a-f]{64})")
 _NOBODY = ""
 """The id of a token that nobody has. It is read in place of an unknown one, so that both take the same time."""
@@ -74,7 +76,6 @@ class NewToken:
     id: str
     text: str = field(repr=False)
     digest: str = field(repr=False)
-    scram: str = field(repr=False)
 
 
 def new_token(identity: str | None = None) -> NewToken:
@@ -82,7 +83,7 @@ def new_token(identity: str | None = None) -> NewToken:
     name = identity or f"{random_integer(64):016x}"
     secret = new_secret()
     text = f"dsc_{name}_{secret}"
-    return NewToken(name, text, digest_of(secret), scram_verifier(text))
+    return NewToken(name, text, digest_of(secret))
 
 
 def new_secret() -> str:
@@ -95,14 +96,18 @@ def digest_of(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
-def scram_verifier(password: str, salt: bytes | None = None) -> str:
+def salt_of(secret: bytes, account: str) -> bytes:
+    """The salt of all tokens of an account. Who does not know the secret cannot tell it from that of no account."""
+    return hmac.digest(secret, account.lower().encode("utf-8", "replace"), "sha256")[:16]
+
+
+def scram_verifier(password: str, salt: bytes) -> str:
     """What PostgreSQL would store for a password: `SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey` (RFC 5803)."""
-    salt = random_integer(128).to_bytes(16, "big") if salt is None else salt
-    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, _ITERATIONS)
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, ITERATIONS)
     stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
     server = hmac.digest(salted, b"Server Key", "sha256")
     in_text = [base64.b64encode(part).decode() for part in (salt, stored, server)]
-    return f"SCRAM-SHA-256${_ITERATIONS}:{in_text[0]}${in_text[1]}:{in_text[2]}"
+    return f"SCRAM-SHA-256${ITERATIONS}:{in_text[0]}${in_text[1]}:{in_text[2]}"
 
 
 def scopes_for(role: str, wanted: Collection[str] | None) -> tuple[str, ...]:
@@ -130,10 +135,11 @@ def add_token(
     epsilon: Fraction | None = None,
 ) -> None:
     """Store a token, inside a transaction of the store."""
+    scram = scram_verifier(made.text, salt_of(scram_secret(execute), account))
     execute(
         "INSERT INTO tokens (id, account, name, digest, scram, scopes, at, expires, revoked, units, spent, "
         "session_start, session_last, session_spent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, '0', 0, 0, '0')",
-        *(made.id, account, name, made.digest, made.scram, " ".join(scopes)),
+        *(made.id, account, name, made.digest, scram, " ".join(scopes)),
         *(microseconds(now), microseconds(now + lifetime), None if epsilon is None else str(round_down(epsilon))),
     )
     note_change(execute)
@@ -141,7 +147,9 @@ def add_token(
 
 def change_secret(execute: Execute, made: NewToken) -> None:
     """Give a token a new secret. The old one is no longer valid."""
-    execute("UPDATE tokens SET digest = ?, scram = ? WHERE id = ?", made.digest, made.scram, made.id)
+    [(account,)] = execute("SELECT account FROM tokens WHERE id = ?", made.id)
+    scram = scram_verifier(made.text, salt_of(scram_secret(execute), account))
+    execute("UPDATE tokens SET digest = ?, scram = ? WHERE id = ?", made.digest, scram, made.id)
     note_change(execute)
 
 
@@ -217,6 +225,11 @@ def _amount(units: str | None) -> Fraction | None:
 def authenticate(store: GatewayStore, text: str | None, now: float) -> Caller:
     """The caller with this token. Every refusal but a suspension is the same, after the same work."""
     identity, secret = _parts(text)
+    return holder(store, identity, digest_of(secret), now)
+
+
+def holder(store: GatewayStore, identity: str, given: str, now: float) -> Caller:
+    """The caller with the token of this id and this digest of a secret."""
     with store.read() as execute:
         [(found, digest, expires, revoked, scopes, units, account, role, suspended)] = execute(
             "SELECT token.id, token.digest, token.expires, token.revoked, token.scopes, token.units, accounts.name, "
@@ -224,7 +237,7 @@ def authenticate(store: GatewayStore, text: str | None, now: float) -> Caller:
             "JOIN accounts ON accounts.name = token.account",
             identity,
         )
-    right = hmac.compare_digest(digest_of(secret), digest)
+    right = hmac.compare_digest(given, digest)
     if not right or found == _NOBODY or revoked or microseconds(now) >= expires:
         raise login_error()
     if suspended:
@@ -260,22 +273,27 @@ class Callers:
         self._store = store
         self._lock = threading.Lock()
         self._generation = -1
-        self._known: dict[str, Caller] = {}
+        self._known: dict[tuple[str, str], Caller] = {}
 
     def caller(self, text: str | None, now: float) -> Caller:
         """The caller with this token, as `authenticate` would say now."""
         if not isinstance(text, str):
             raise login_error()
-        generation, digest = self._store.generation(), digest_of(text)
+        identity, secret = _parts(text)
+        return self.holder(identity, digest_of(secret), now)
+
+    def holder(self, identity: str, digest: str, now: float) -> Caller:
+        """The caller with the token of this id and this digest of a secret, as `holder` would say now."""
+        generation, name = self._store.generation(), (identity, digest)
         with self._lock:
             if generation != self._generation or len(self._known) >= _MOST_KNOWN:
                 self._known, self._generation = {}, generation
-            found = self._known.get(digest)
+            found = self._known.get(name)
         if found is None:
-            found = authenticate(self._store, text, now)
+            found = holder(self._store, identity, digest, now)
             with self._lock:
                 if generation == self._generation:
-                    self._known[digest] = found
+                    self._known[name] = found
         elif found.expires is not None and now >= found.expires:
             raise login_error()
         return found

@@ -35,6 +35,7 @@ from discreet.gateway.oidc import Verifier
 from discreet.gateway.processes import Readers, error_in
 from discreet.gateway.purchase import Purchase, account_of, late_error, note, spends, stopping_error
 from discreet.gateway.remembered import Remembered
+from discreet.gateway.scram import PREFIX, Exchanges, Sessions
 from discreet.gateway.settings import Settings, load_settings
 from discreet.gateway.snapshot import published
 from discreet.gateway.store import GatewayStore
@@ -70,6 +71,7 @@ class Vault:
         self._callers = Callers(store)
         self._verifier = None if settings.oidc is None else Verifier(settings.oidc)
         self._sessions: dict[str, str] = {}
+        self._exchanges, self._connected = Exchanges(store), Sessions()
         self._views: dict[str, Ledger] = {}
         self._alerted: set[str] = set()
         cores = os.cpu_count() or 1
@@ -119,7 +121,7 @@ class Vault:
             reply = refusal(error)
         except Exception:  # a fault of ours: its message could say too much
             reply = refusal(DiscreetError("The gateway failed. Nothing was handed out.", code="gateway-failed"))
-        self.counters.count(verb if verb in _VERBS or verb in offices.VERBS else "other", reply.header)
+        self.counters.count(verb if verb in _KNOWN else "other", reply.header)
         return reply
 
     async def _handle(self, verb: str, frame: Frame) -> Frame:
@@ -127,6 +129,11 @@ class Vault:
             return json_frame({"ok": not self._ending})
         if verb == "login" and "id_token" in frame.arguments:
             return json_frame(await self._login(frame.arguments))
+        if verb in _SCRAM:
+            return json_frame(await _SCRAM[verb](self, frame.arguments))
+        if verb == "logout":
+            self._connected.end(str(frame.header.get("token")))
+            return json_frame({})
         if verb in _OPEN:
             return json_frame(await self._in_books(offices.VERBS[verb], self.office, None, frame.arguments))
         caller = await self._caller(frame.header.get("token"))
@@ -145,6 +152,12 @@ class Vault:
 
     async def _caller(self, token: Any) -> Caller:
         """Who calls. A token of the login provider begins a session here, once."""
+        if isinstance(token, str) and token.startswith(PREFIX):
+            session = self._connected.find(token)
+            known = (session.token, session.digest, time.time())
+            if self.settings.store.startswith(URLS):
+                return await self._in_books(self._callers.holder, *known)
+            return self._callers.holder(*known)
         if self._verifier is not None and isinstance(token, str) and token.count(".") == 2:
             token = await self._session_of(token)
         if self.settings.store.startswith(URLS):
@@ -181,6 +194,18 @@ class Vault:
         except InvalidArgument:  # somebody whom the provider knows, but who has no account here
             raise login_error() from None
 
+    async def _scram_first(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return self._exchanges.first(arguments)
+
+    async def _scram_final(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """A session for whoever has a token of the account that the login named."""
+        now = time.time()
+        proven = await self._in_books(self._exchanges.final, arguments, now)
+        said = {"how": "over PostgreSQL", "token": proven.token}
+        self._clerk.submit(audit.record, self.store, now, proven.account, "login", **said)
+        session = self._connected.begin(proven)
+        return {"message": proven.server_final, "session": session, "account": proven.account}
+
     # --- questions ------------------------------------------------------------------------------------------
 
     async def ask(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
@@ -194,7 +219,7 @@ class Vault:
         found, key = self._remembered.get(name), asked.ledger_key
         if found is not None and (key is None or await self._in_books(self._is_new, caller, key)):
             return found
-        same = (caller.account, "ask" in caller.scopes, asked.length, asked.digest, asked.form)
+        same = (caller.account, _buys(caller, asked), asked.length, asked.digest, asked.form)
         if same not in self._running:
             self._check_room(caller)
             task = asyncio.get_running_loop().create_task(self._find_or_buy(caller, asked, name))
@@ -208,7 +233,7 @@ class Vault:
         if before is not None:  # one key is charged once, whatever came of it, and however far it came
             raise late_error() if before == asked.late_name else key_reused_error()
         given = await self._given(caller, asked)
-        if "ask" in caller.scopes and not asked.length:  # in a slot there is time, and others must not wait for a plan
+        if _buys(caller, asked) and not asked.length:  # in a slot there is time, and others must not wait for a plan
             self._lanes.prepare(given)
         reply = await self._readers.ask("ask", given, caller.account)
         if not reply.header.get("ok"):
@@ -219,8 +244,8 @@ class Vault:
                 if reply.header["own"]:  # otherwise it says what remains to this reader now
                     self._remembered.put(name, answer_frame(reply))
             return answer_frame(reply)
-        if "ask" not in caller.scopes:
-            raise NotBought("This was not bought before, and this account or token shows only what was.")
+        if not _buys(caller, asked):
+            raise NotBought("This was not bought before, and only what was bought is shown here.")
         if asked.length and reply.header["planned"] * _PLANNED > asked.length:
             raise QueryError(
                 f"This question takes too long to plan for a slot of {asked.length:g} s. Nothing was charged. Simplify "
@@ -402,6 +427,16 @@ class Vault:
 _VERBS: dict[str, Any] = {
     name: getattr(Vault, name) for name in ("ask", "again", "plan", "describe", "tables", "metrics")
 }
+
+_SCRAM: dict[str, Any] = {"scram_first": Vault._scram_first, "scram_final": Vault._scram_final}
+"""The two steps of a login of the PostgreSQL protocol. Neither needs a token."""
+
+_KNOWN = {*_VERBS, *_SCRAM, *offices.VERBS, "logout"}
+
+
+def _buys(caller: Caller, asked: Asked) -> bool:
+    """Whether an answer is bought if it was not before."""
+    return "ask" in caller.scopes and not asked.bought_only
 
 
 class _Bought(Exception):

@@ -75,15 +75,14 @@ class Worker:
     def run(self) -> None:
         """Serve until the vault closes the socket."""
         while (frame := receive(self.link)) is not None:
-            header = frame.header
+            header, given = frame.header, dict(frame.header.get("given") or {})
             try:
-                given = dict(header["given"])
                 self._until, self._as_of = given.pop("until", {}), given.pop("as_of", None)
                 reply = getattr(self, f"do_{header['verb']}")(**given)
             except DiscreetError as error:
                 # whether an engine with private rows fails may depend on them: it is said at the end of the slot
                 failed = self._has_rows and isinstance(error, EngineFailed)
-                reply = Frame({"ok": False, "failed": True}) if failed else refusal(error)
+                reply = Frame({"ok": False, "failed": True}) if failed else refusal(error, given.get("sql"))
             except Exception:  # its message could quote a value
                 reply = Frame({"ok": False, "failed": True})
             if reply is not None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import sqlglot
 from sqlglot import exp
@@ -24,7 +24,7 @@ _OTHER_NAMES: dict[str, type[exp.AggFunc]] = {
     "kahan_sum": exp.Sum,
 }
 """Names that the engine has for aggregates, and sqlglot has not."""
-_MOST_OPEN_JOINS = 8
+MOST_OPEN_JOINS = 8
 """The parser tries each join without a condition in two ways: thirty of them would take it days."""
 _BESIDE = 100
 """So many characters before and after what is underlined are shown."""
@@ -35,6 +35,9 @@ _SPOKEN: dict[type[exp.Expression], str] = {
     exp.Placeholder: "?",
 }
 """How parts of a question are written that sqlglot gives no place, where it is not by their name."""
+
+
+Refused = TypeVar("Refused", NotAllowed, QueryError)
 
 
 class Text:
@@ -50,11 +53,21 @@ class Text:
 
     def refuse(self, node: Any, what: str, instead: str, *, code: str) -> NoReturn:
         """An error for a question that is valid SQL but cannot be answered privately."""
-        raise NotAllowed(f"{what} {instead}{self.pointed(node)}", code=code)
+        raise self.placed(NotAllowed(f"{what} {instead}{self.pointed(node)}", code=code), node)
 
     def unknown(self, node: Any, what: str, *, code: str) -> NoReturn:
         """An error for a question that cannot be read."""
-        raise QueryError(f"{what}{self.pointed(node)}", code=code)
+        raise self.placed(QueryError(f"{what}{self.pointed(node)}", code=code), node)
+
+    def placed(self, error: Refused, node: Any) -> Refused:
+        """An error that knows where in the question the part is that it is about."""
+        place = self.place(node) if isinstance(node, exp.Expression) else None
+        return error if place is None else self.at(error, place[0])
+
+    def at(self, error: Refused, start: int) -> Refused:
+        """An error that knows at which character of the question it points."""
+        error.place = (self.text, start)
+        return error
 
     def pointed(self, node: Any) -> str:
         """The line that contains a part of the question, with the part underlined. Empty if its position is not
@@ -255,7 +268,8 @@ def _condition(text: Any) -> exp.Condition:
     if not found:
         raise QueryError(f"{said}. To ask about all rows, leave it out.", code=code)
     if len(found) != 1 or not isinstance(found[0], exp.Condition) or any(token.text == ";" for token in sql.tokens):
-        raise QueryError(f"{said}.{sql.underlined(sql.tokens[0].start, sql.tokens[-1].end)}", code=code)
+        start = sql.tokens[0].start
+        raise sql.at(QueryError(f"{said}.{sql.underlined(start, sql.tokens[-1].end)}", code=code), start)
     return found[0]
 
 
@@ -271,20 +285,23 @@ def _check_text(text: str) -> Text:
 def _parse_tree(sql: Text, said: str, parse: Callable[[], Any]) -> Any:
     """The syntax tree of a text. Errors of the parser become errors of ours."""
     sqlglot_logger.disabled = True  # it would log the question
+    start = None
     try:
-        many = _open_joins(sql) > _MOST_OPEN_JOINS
+        many = open_joins(sql.tokens) > MOST_OPEN_JOINS
         found = [] if many else [statement for statement in parse() if statement is not None]
         error = (
             "Too many joins have neither ON nor USING. Write the columns to join on, with USING (…)." if many else ""
         )
         code = "sql-too-complex"
     except (SqlglotError, RecursionError) as problem:
-        error = said + _first_error(problem, sql)
+        first, start = _first_error(problem, sql)
+        error = said + first
         code = "sql-too-complex" if isinstance(problem, RecursionError) else "sql-syntax"
     finally:
         sqlglot_logger.disabled = False
     if error:
-        raise QueryError(error, code=code)
+        refused = QueryError(error, code=code)
+        raise refused if start is None else sql.at(refused, start)
     return found
 
 
@@ -303,11 +320,9 @@ def _query(text: Any) -> Parsed:
     if not statements:
         raise QueryError("This text contains no query. Write SELECT COUNT(*) FROM visits.", code="sql-not-a-query")
     if len(statements) > 1:
-        raise QueryError(
-            f"Only one query at a time is supported, and these are {len(statements)} statements. Ask them one by one."
-            + _second(sql),
-            code="sql-one-at-a-time",
-        )
+        start, end = _second(sql)
+        said = f"Only one query at a time is supported, and these are {len(statements)} statements. Ask them one by one."
+        raise sql.at(QueryError(said + sql.underlined(start, end), code="sql-one-at-a-time"), start)
     [statement] = statements
     if isinstance(statement, exp.Select | exp.SetOperation):
         return Parsed(sql, _renamed(statement))
@@ -318,14 +333,15 @@ def _query(text: Any) -> Parsed:
     if isinstance(statement, exp.Alias | exp.Column | exp.Condition):
         sql.unknown(statement, "This is not a query. Begin with SELECT or WITH.", code="sql-not-a-query")
     what = f"{sql.tokens[0].text.upper()} is not supported. Only SELECT is."
-    raise NotAllowed(what + sql.underlined(sql.tokens[0].start, sql.tokens[-1].end), code="sql-not-select")
+    start = sql.tokens[0].start
+    raise sql.at(NotAllowed(what + sql.underlined(start, sql.tokens[-1].end), code="sql-not-select"), start)
 
 
-def _open_joins(sql: Text) -> int:
+def open_joins(tokens: Iterable[Any]) -> int:
     """Joins without an ON or USING of their own."""
     found, depth = 0, 0
     waiting: dict[int, int] = {}
-    for token in sql.tokens:
+    for token in tokens:
         match token.token_type.name:
             case "L_PAREN":
                 depth += 1
@@ -350,21 +366,22 @@ def _renamed(statement: exp.Query) -> exp.Query:
     return statement
 
 
-def _second(sql: Text) -> str:
-    """The second of several statements, underlined."""
+def _second(sql: Text) -> tuple[int, int]:
+    """The first and last character of the second of several statements."""
     end = next((number for number, token in enumerate(sql.tokens) if token.text == ";"), len(sql.tokens))
     rest = sql.tokens[end + 1 :]
-    return sql.underlined(rest[0].start, rest[-1].end) if rest else ""
+    return (rest[0].start, rest[-1].end) if rest else (0, 0)
 
 
-def _first_error(error: Exception, sql: Text) -> str:
+def _first_error(error: Exception, sql: Text) -> tuple[str, int | None]:
+    """What the parser says, and at which character. None if it does not say where."""
     if isinstance(error, RecursionError):
-        return "it is nested too deeply."
+        return "it is nested too deeply.", None
     first = (getattr(error, "errors", None) or [{}])[0]
     said, line, column = first.get("description") or "", first.get("line"), first.get("col")
     said = "unexpected text" if not said or "<" in said else said
     if not line:
-        return f"{said.rstrip('.')}."
+        return f"{said.rstrip('.')}.", None
     end = sum(map(len, sql.text.split("\n")[: line - 1])) + line - 1 + column - 1
     start = end - max(0, len(first.get("highlight") or "") - 1)
-    return f"{said.rstrip('.')} at line {line}, column {column}.{sql.underlined(start, end)}"
+    return f"{said.rstrip('.')} at line {line}, column {column}.{sql.underlined(start, end)}", start
