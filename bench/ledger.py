@@ -36,7 +36,14 @@ SECONDS, REPEAT = 0.5, 3
 WRITERS = {"1": (1, 1), "8 processes": (8, 1), "8 threads": (1, 8)}
 """Who writes at once: so many processes, or so many threads of one."""
 CASES = [("basic", "1"), ("best", "1"), ("basic", "8 processes"), ("basic", "8 threads")]
-COUNTED = ("bare commits/s", "charges/s", "charges/s, an analyst's", "releases/s", "replays/s")
+COUNTED = (
+    "bare commits/s",
+    "bare, after locking one row/s",
+    "charges/s",
+    "charges/s, an analyst's",
+    "releases/s",
+    "replays/s",
+)
 GOALS = {"SQLite file": 3000, "PostgreSQL": 1000}
 SIZES = (10**2, 10**4, 10**6)
 VERIFIED, OPENINGS = 10**4, 15
@@ -45,6 +52,8 @@ PATIENCE = 60.0
 """Seconds after which whoever has not made all charges is stopped, and what was reached is reported."""
 GROWN = 1.5
 """The goal for the longest ledgers: times as long to open and to charge as one of `VERIFIED` entries, at most."""
+BARE = ("commit", "locked")
+"""What the database does alone."""
 EPSILON, LIMIT = 1e-6, 1e3
 ASKED = "how many, by benchmark"
 ROW = "x" * 600
@@ -114,6 +123,8 @@ def step(what: str, place: Place, rule: str = "") -> Callable[[], Any]:
     """One charge, replay, release or bare commit, over and over, on a connection of its own."""
     if what == "commit":
         return _commit(place)
+    if what == "locked":
+        return _locked(place)
     import discreet as dp
 
     ledger, mechanism, guarantee = opened(place, rule), dp.Laplace(scale=10**6), dp.Pure(epsilon=EPSILON)
@@ -146,6 +157,40 @@ def _commit(place: Place) -> Callable[[], Any]:
     return lambda: file.execute("INSERT INTO bare (content) VALUES (?)", (ROW,))
 
 
+def _locked(place: Place) -> Callable[[], Any]:
+    """One row, durably, after the lock on another row that everybody needs: what is possible for writers in a line."""
+    head, row = "CREATE TABLE IF NOT EXISTS head (number BIGINT)", "INSERT INTO bare (content) VALUES ({})"
+    _commit(place)()
+    if place.kind == "PostgreSQL":
+        server = postgres(place.target)
+        server.execute("SET synchronous_commit = on")
+        server.execute(head)
+        server.execute("INSERT INTO head SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM head)")
+
+        def once() -> None:
+            with server.pipeline():
+                server.execute("BEGIN")
+                (number,) = server.execute("SELECT number FROM head FOR UPDATE").fetchone()
+                server.execute("UPDATE head SET number = %s", (number + 1,))
+                server.execute(row.format("%s"), (ROW,))
+                server.execute("COMMIT")
+
+        return once
+    file = sqlite3.connect(place.target, isolation_level=None, timeout=60)
+    file.execute("PRAGMA synchronous = FULL")
+    file.execute(head)
+    file.execute("INSERT INTO head SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM head)")
+
+    def in_turn() -> None:
+        file.execute("BEGIN IMMEDIATE")
+        (number,) = file.execute("SELECT number FROM head").fetchone()
+        file.execute("UPDATE head SET number = ?", (number + 1,))
+        file.execute(row.format("?"), (ROW,))
+        file.execute("COMMIT")
+
+    return in_turn
+
+
 def _ready(gate: Any) -> None:
     global _gate  # a barrier reaches a process only while it is started
     _gate = gate
@@ -175,7 +220,7 @@ def _rounds(
 
 def _rounds_of_threads(work: dict[str, Place], rule: str, threads: int) -> list[Any]:
     """The same by threads of one process, which share a ledger; each has its own connection for bare commits."""
-    shared = {what: step(what, place, rule) for what, place in work.items() if what != "commit"}
+    shared = {what: step(what, place, rule) for what, place in work.items() if what not in BARE}
     _ready(threading.Barrier(threads))
     with ThreadPoolExecutor(threads) as pool:
         working = [pool.submit(_rounds, work, rule, shared) for _ in range(threads)]
@@ -232,11 +277,11 @@ def rates(places: Places) -> None:
     for kind in (*places.durable, ":memory:"):
         for rule, writers in CASES if kind != ":memory:" else CASES[:2]:
             ledger = places.new(kind)
-            work = {} if kind == ":memory:" else {"commit": places.new(kind)}
+            work = {} if kind == ":memory:" else dict.fromkeys(("commit", "locked"), places.new(kind))
             work |= dict.fromkeys(("charge", "analyst", "release", "replay"), ledger)
             made = rate(work, rule, *WRITERS[writers])
             bare = made["commit"].each_second if "commit" in made else None
-            shown = [bare and f"{bare:,.0f}"]
+            shown = [bare and f"{bare:,.0f}", bare and f"{made['locked'].each_second:,.0f}"]
             for what in ("charge", "analyst", "release", "replay"):
                 each = made[what].each_second
                 shown += [f"{each:,.0f}" + (f" ({each / bare:.2f})" if bare else "")]
@@ -255,6 +300,8 @@ def rates(places: Places) -> None:
         from the last entry it knows, checks the limits, and appends one row, durable when it returns. A release is two
         such commits and a draw. A replay finds an earlier charge by its key, and its stored answer; it writes
         nothing.""",
+        """The second column of bare commits reads, locks and changes one row before each commit, as every writer of a
+        ledger has to: those who wait for it cannot share a flush.""",
         """Processes wait for each other. Threads of one process share a transaction, and plain commits in PostgreSQL
         share their flushes.""",
         f"A flush takes {1000 / appends:.2f} ms here. If it takes longer, the ratios rise.",
@@ -276,7 +323,7 @@ def grow(ledger: Any, size: int) -> None:
     request = request_of(stated, ASKED, "", None, None).columns()
     with ledger._store.transaction(write=True) as execute:
         at = book.head(execute)
-        spent = book.total_spent(execute, WHOLE, at)
+        spent = book.total_spent(execute, at, WHOLE)[WHOLE]
         while at.number < size:
             after = rule.spend(spent, stated)
             cost = tuple(new - old for new, old in zip(after, spent, strict=True))

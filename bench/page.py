@@ -29,7 +29,7 @@ COMMANDS = {
     "ledger": "ledger",
     "gateway": "gateway",
     "timing": "timing",
-    "soak": "soak --minutes 2",
+    "soak": "soak --minutes 30",
     "sql": "sql",
     "planning": "planning",
     "groups": "groups",

@@ -71,7 +71,7 @@ def test_an_entry_that_was_never_written_so(asked: Callable[[], Any], code: str)
 
 def test_a_head_that_is_not_the_last_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(book, "row", lambda execute, number: ENTRY)
-    refused(lambda: book.total_spent(nothing, "", Head(3, "another", 0)), "ledger-damaged")
+    refused(lambda: book.total_spent(nothing, Head(3, "another", 0), ""), "ledger-damaged")
 
 
 def test_an_entry_beyond_its_limit() -> None:

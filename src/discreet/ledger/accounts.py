@@ -58,14 +58,19 @@ def terms_of(execute: Execute, analyst: str, at: int | None = None) -> dict[str,
 
 def standing(execute: Execute, analyst: str, at: Head) -> Standing:
     """Each account that a charge affects: its rule, and what was spent."""
-    terms = terms_of(execute, analyst)
-    return {name: Account(row.content, book.total_spent(execute, name, at)).checked() for name, row in terms.items()}
+    terms, spent = terms_of(execute, analyst), book.total_spent(execute, at, WHOLE, analyst)
+    return {name: Account(row.content, spent[name]).checked() for name, row in terms.items()}
 
 
 def totals_with(accounts: Standing, costs: dict[str, Vector]) -> tuple[dict[str, Vector], list[str]]:
     """The total of each account with these costs added, and the accounts that would refuse."""
-    totals = {name: account.rule.add(account.spent, costs[name]) for name, account in accounts.items()}
-    return totals, [name for name, account in accounts.items() if not account.rule.fits(totals[name])]
+    totals, refused = {}, []
+    for name, account in accounts.items():
+        rule = account.rule
+        totals[name] = total = rule.add(account.spent, costs[name])
+        if not rule.fits(total):
+            refused.append(name)
+    return totals, refused
 
 
 def largest(accounts: Standing, like: Guarantee | None = None) -> Guarantee | None:

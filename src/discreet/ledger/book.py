@@ -150,6 +150,7 @@ _MOVED = "FROM head WHERE one = 1 AND number = ? AND chain = ? AND answers = ?"
 _MOVE = "UPDATE head SET number = ?, chain = ?, answers = ? WHERE one = 1 AND number = ? AND chain = ? AND answers = ?"
 _ADD_ENTRY = f"INSERT INTO entries ({', '.join(EntryRow._fields)}) SELECT {_MARKS} {_MOVED}"
 _ADD_ANSWER = f"INSERT INTO answers (number, data, digest, not_private) SELECT ?, ?, ?, ? {_MOVED}"
+_SINCE = f"SELECT {_COLUMNS} FROM entries WHERE number > ? ORDER BY number LIMIT ?"
 _WITH_BEFORE = "LEFT JOIN entries AS before ON before.number = entries.number - 1"
 
 
@@ -224,21 +225,27 @@ def charged(analyst: str, column: str, value: str) -> Statement:
 
 
 def since(number: int, most: int) -> Statement:
-    """The statement that finds the entries from a number on, for `followed`."""
-    return f"SELECT {_COLUMNS} FROM entries WHERE number >= ? ORDER BY number LIMIT {most}", number
+    """The statement that finds the entries after a number, for `followed`."""
+    return _SINCE, number, most
 
 
 def followed(last: EntryRow, at: Head, found: list[tuple[Any, ...]]) -> list[EntryRow] | None:
-    """The entries after `last`, up to the head, each chained to the one before. None if `found` does not hold all."""
+    """The entries after `last`, up to the head, each chained to the one before. None if `found` does not hold all, or
+    they do not follow `last`.
+    """
+    if at.number == last.number:
+        return [] if at.chain == last.chain else None
     found = [values for values in found if values[0] <= at.number]
-    if not found or len(found) != at.number - last.number + 1 or found[0] != last:
+    if not found or len(found) != at.number - last.number:
         return None
-    rows = [last]
+    rows = [_row(found[0])]
+    if rows[0].chained_to(last.chain) != rows[0].chain:
+        return None
     for values in found[1:]:
         rows.append(_chained(values, rows[-1].chain))
     if rows[-1][::13] != at[:2]:
         raise damage_error("its head does not match its last entry")
-    return rows[1:]
+    return rows
 
 
 def rows(execute: Execute, first: int, last: int) -> list[EntryRow]:
@@ -262,12 +269,12 @@ def spent_at(execute: Execute, analyst: str, at: int) -> Vector:
     return last.spent(analyst)
 
 
-def total_spent(execute: Execute, analyst: str, at: Head) -> Vector:
-    """What an account has spent, according to its newest entry."""
-    last = _newest(execute, analyst) if analyst else row(execute, at.number)
-    if last.number == at.number and last.chain != at.chain:
+def total_spent(execute: Execute, at: Head, *analysts: str) -> dict[str, Vector]:
+    """What accounts have spent, according to their newest entries."""
+    last = row(execute, at.number)
+    if last.chain != at.chain:
         raise damage_error("its head does not match its last entry")
-    return last.spent(analyst)
+    return {name: (last if name in (WHOLE, last.analyst) else _newest(execute, name)).spent(name) for name in analysts}
 
 
 def _newest(execute: Execute, analyst: str) -> EntryRow:

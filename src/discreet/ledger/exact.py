@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy as np
 _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 _WIDE = 2**63
 _PLAIN = json.JSONEncoder(separators=(",", ":"))
+_TEXTS = frozenset((str, type(None)))
 _OWN_TEXTS = (
     *(Mapping, bytes, bytearray, np.generic, np.ndarray, type),
     *(datetime.date, datetime.time, datetime.timedelta),
@@ -44,6 +46,14 @@ def exact_texts(values: Iterable[Any], instead: Callable[[Any], Any] = lambda va
     """The texts of several values. A dataclass that appears often is written once: it must not change meanwhile."""
     writer = _Writer(instead)
     return (_PLAIN.encode(writer.exact(value)) for value in values)
+
+
+def exact_text_of(*parts: Any) -> str:
+    """The same as `exact_text(parts)`, and faster if the parts are only text and None."""
+    if not _TEXTS.issuperset(map(type, parts)):
+        return exact_text(parts)
+    written = ["null" if part is None else encode_basestring_ascii(part) for part in parts]
+    return f'{{"tuple":[{",".join(written)}]}}'
 
 
 def digest(text: str) -> str:

@@ -230,7 +230,8 @@ class Ledger:
             found, request = self._known(request)
             if found is not None and found.state == "answered":
                 return found
-            columns = request.columns() | {"asked": marks.add_mark(request.asked, mark)}
+            columns = request.columns()
+            columns["asked"] = marks.add_mark(request.asked, mark)
             made = self._writer.write(partial(self._reserve, request, columns), *self._lookups(request))
             if not isinstance(made, Entry):
                 raise self._refusal(stated, *made)
@@ -249,8 +250,8 @@ class Ledger:
         totals, refused = accounts.totals_with(standing, costs)
         if refused:
             return standing, refused[0]
-        facts = {"kind": "charge", "analyst": self._analyst, "costs": costs, "totals": totals}
-        return entry_of(draft.append(columns | facts), "reserved", costs=costs, totals=totals)
+        facts = {**columns, "kind": "charge", "analyst": self._analyst, "costs": costs, "totals": totals}
+        return entry_of(draft.append(facts), "reserved", costs=costs, totals=totals)
 
     def _refusal(self, stated: Guarantee, standing: Standing, refused: str) -> BudgetExhausted:
         """Why a charge is refused, and the largest release of its kind that every account would still accept."""

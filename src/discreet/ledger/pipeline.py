@@ -52,6 +52,11 @@ class Pipeline:
             found.append(self._read(next(each)))
         return found
 
+    def is_quiet(self) -> bool:
+        """Whether the server has said nothing since the last message. It does when it closes the connection."""
+        self._socket.register(self._wire.socket, select.POLLIN)
+        return not self._socket.poll(0)
+
     def _add(self, names: dict[str, bytes], text: str, given: Sequence[Any]) -> bool:
         """Add a statement to the message, and prepare it if it is new."""
         is_new = text not in names

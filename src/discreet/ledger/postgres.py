@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,10 @@ _ALIVE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "kee
 _ALIVE |= {"tcp_user_timeout": 30_000}
 """How soon this side sees that a server is gone, unless the URL says so itself."""
 _COMMIT = ("COMMIT",)
+_RECENT = 1.0
+"""A connection that was used in the last seconds is hardly ever closed by the server. What is written in one message
+cannot be sent again: it may have been recorded.
+"""
 
 
 class PostgresStore(PerProcess):
@@ -38,7 +43,7 @@ class PostgresStore(PerProcess):
 
     def __init__(self, target: str, checkpoint: str | None = None) -> None:
         super().__init__()
-        self._committing, self._commit = False, "on"
+        self._committing, self._commit, self._used = False, "on", -_RECENT
         self._unsent: list[Statement] = []
         self._psycopg = need("psycopg", "postgres", "A ledger in PostgreSQL")
         self._address, _, schema = target.partition("#")
@@ -114,7 +119,8 @@ class PostgresStore(PerProcess):
     def _execute(self, statement: str, *parameters: Any) -> Rows:
         if self._unsent:
             self._send([])
-        self._committing = statement == "COMMIT"
+        if statement != "ROLLBACK":  # which follows an error, and does not change what it means
+            self._committing = statement == "COMMIT"
         cursor = self._connection.execute(statement.replace("?", "%s"), parameters or None)
         return cursor.fetchall() if cursor.description else []
 
@@ -124,7 +130,7 @@ class PostgresStore(PerProcess):
 
     def finish(self, statements: Sequence[Statement]) -> list[int]:
         """Run statements, and end the transaction. How many rows each of them changed."""
-        changed = [found.changed for found in self._send([*statements, _COMMIT])[:-1]]
+        changed = [found.changed for found in self._send([*statements, _COMMIT], again=False)[:-1]]
         self._ended = True
         return changed
 
@@ -135,15 +141,25 @@ class PostgresStore(PerProcess):
             self._ended = True
         return found
 
-    def _send(self, statements: Sequence[Statement]) -> list[Found]:
-        """Send statements in one message, after what is still unsent. One that fails stops those after it."""
+    @property
+    def at_once(self) -> bool:
+        """Whether there is a connection that was just used, and that the server has not closed."""
+        recent = self._connection is not None and time.monotonic() - self._used < _RECENT
+        return recent and self._pipeline.is_quiet()
+
+    def _send(self, statements: Sequence[Statement], *, again: bool = True) -> list[Found]:
+        """Send statements in one message, after what is still unsent. One that fails stops those after it. `again` is
+        whether the message may be sent again on another connection.
+        """
         unsent, self._unsent = self._unsent, []
         self._committing = False
         try:
-            return self._pipeline.send([*unsent, *statements])[len(unsent) :]
+            found = self._pipeline.send([*unsent, *statements])[len(unsent) :]
+            self._used = time.monotonic()
+            return found
         except self._psycopg.Error:
-            self._committing = _COMMIT in statements and self._connection.closed and not unsent
-            if not unsent or not self._connection.closed:
+            self._committing = not again and self._connection.closed
+            if not (again and unsent and self._connection.closed):
                 raise
         # the server closed an idle connection: nothing was started yet
         self._drop()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
-from discreet.ledger.exact import Nameless, digest, exact_text
+from discreet.ledger.exact import Nameless, digest, exact_text_of
 from discreet.ledger.record import canonical, to_text
 from discreet.ledger.values import encode
 
@@ -79,9 +79,14 @@ class Request(NamedTuple):
 
     def columns(self) -> dict[str, Any]:
         """The values that an entry stores."""
-        stored = self._asdict() | {"mechanism": public_text(_name_of(self.mechanism))}
-        del stored["in_version_0_1"]
-        return stored
+        return {
+            "asked": self.asked,
+            "mechanism": public_text(_name_of(self.mechanism)),
+            "content": self.content,
+            "request": self.request,
+            "retry_key": self.retry_key,
+            "identity": self.identity,
+        }
 
     def is_of(self, fingerprint: str | None) -> bool:
         """Whether an entry with this fingerprint belongs to this request."""
@@ -93,6 +98,8 @@ class Request(NamedTuple):
 
     def known_by(self) -> list[tuple[str, str]]:
         """The columns and values by which it is found if it was made before."""
+        if self.retry_key is None and self.identity is None:
+            return []
         old = self.old if self.identity is not None else None
         every = (("retry_key", self.retry_key), ("identity", self.identity), ("identity", old))
         return [(column, value) for column, value in every if value]
@@ -124,7 +131,7 @@ def request_of(
     content = to_text(guarantee)
     meant = str(asked) if identity is None else ("identity", _identify(identity))
     try:
-        fingerprint = digest(exact_text(("request", meant, mechanism, content, about)))
+        fingerprint = digest(exact_text_of("request", meant, mechanism, content, about))
     except Nameless:
         fingerprint = ""
     if not fingerprint and key is not None:
@@ -168,7 +175,8 @@ def _identify(identity: Identity) -> str:
 
 def public_text(text: str) -> str:
     """Text that any database can store. Long text is cut and gets a hash. It is for people, never for comparisons."""
-    clean = text.replace("\0", "").encode("utf-8", "replace").decode()
+    clean = text.replace("\0", "")
+    clean = clean if clean.isascii() else clean.encode("utf-8", "replace").decode()
     return clean if len(clean) <= _LONGEST_TEXT else f"{clean[:_LONGEST_TEXT]}… ({_hash(clean)[:16]})"
 
 

@@ -23,6 +23,8 @@ _DAMAGE = (
     sqlite3.SQLITE_CONSTRAINT,  # there is an entry that is not in the chain
     _NOT_TEXT,
 )
+_PAGE = 2048
+"""A charge writes three pages to the log: small ones are written sooner."""
 
 
 class SqliteStore(PerProcess):
@@ -30,6 +32,7 @@ class SqliteStore(PerProcess):
 
     lock_head = ""
     queues = True
+    at_once = False
 
     def __init__(self, target: str, checkpoint: str | None = None) -> None:
         if "\0" in target or "\0" in (checkpoint or ""):
@@ -69,6 +72,7 @@ class SqliteStore(PerProcess):
                         code="ledger-place",
                     )
             with self._held():
+                self._connection.execute(f"PRAGMA page_size = {_PAGE}")
                 log_ahead(self._connection)
         with self.transaction(write=True) as execute:
             if not _tables(execute):
@@ -101,7 +105,7 @@ class SqliteStore(PerProcess):
     def file_number(self) -> int:
         """The file's inode. A copy has another."""
         try:
-            return 0 if self.in_memory else os.stat(self.path).st_ino
+            return 0 if self.in_memory else os.stat(self.shown).st_ino
         except OSError as error:
             raise LedgerUnavailable(
                 f"{self.shown} cannot be read ({error.strerror}). Restore it. What was charged stays charged."

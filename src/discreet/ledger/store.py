@@ -71,6 +71,10 @@ class Store(Protocol):
     queues: bool
     """Whether writers wait for each other at the lock of the checkpoint, and not in the database."""
 
+    @property
+    def at_once(self) -> bool:
+        """Whether to write from what is known, in one message: there is a connection that was just used."""
+
     def exists(self) -> bool:
         """Whether a ledger is there."""
 

@@ -12,7 +12,7 @@ from discreet.ledger.accounts import Standing
 from discreet.ledger.book import WHOLE
 from discreet.ledger.entry import Entry
 from discreet.ledger.ledger import Ledger
-from discreet.ledger.request import Identity, Request, request_of
+from discreet.ledger.request import Request, request_of
 from discreet.ledger.store import Rows
 from discreet.ledger.writer import Draft
 
@@ -39,20 +39,9 @@ class Replays(Ledger):
     found_elsewhere: bool = False
     """Whether anything was found that another account bought, since this was last set to False."""
 
-    def charge(
-        self,
-        guarantee: Guarantee,
-        *,
-        asked: str,
-        mechanism: Any = "",
-        key: str | None = None,
-        identity: Identity | None = None,
-        about: Any = None,
-        mark: str = "",
-    ) -> Entry:
+    def charge(self, guarantee: Guarantee, **given: Any) -> Entry:
         """The charge that was made before, with its answer. Raises NotBought if there is none."""
-        request = request_of(guarantee.stated_for(self.protects), asked, mechanism, key, identity, about)
-        found, _ = self._known(request)
+        found, _ = self._known(_request(self, guarantee, given))
         if found is None or found.state != "answered":
             raise NotBought("This was not bought before, and this account shows only what was.")
         return found
@@ -114,8 +103,13 @@ class Watched(Ledger):
 
     def charge(self, guarantee: Guarantee, **given: Any) -> Entry:
         """Say the key and the identity of the request, and charge it."""
-        facts = {name: given.get(name) for name in ("key", "identity", "about")}
-        request = request_of(guarantee.stated_for(self.protects), given["asked"], given.get("mechanism", ""), **facts)
+        request = _request(self, guarantee, given)
         if self.told is not None:
             self.told(request.retry_key, request.identity)
         return super().charge(guarantee, **given)
+
+
+def _request(ledger: Ledger, guarantee: Guarantee, given: Mapping[str, Any]) -> Request:
+    """The request that `charge` makes of these arguments."""
+    facts = {name: given.get(name) for name in ("key", "identity", "about")}
+    return request_of(guarantee.stated_for(ledger.protects), given["asked"], given.get("mechanism", ""), **facts)

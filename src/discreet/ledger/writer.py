@@ -23,8 +23,10 @@ from discreet.ledger.store import Execute, Rows, Statement, Store
 T = TypeVar("T")
 TOGETHER = 64
 """At most this many jobs share a transaction."""
-_FOLLOWED, _REMEMBERED = 16, 1000
-"""At most this many entries of others are followed from one known state to the next, and accounts are remembered."""
+_FOLLOWED, _REMEMBERED = 4, 1000
+"""At most this many entries of others are followed from one known state to the next: to read the newest state is faster
+than to follow more. At most this many accounts are remembered.
+"""
 
 
 class Known(NamedTuple):
@@ -32,28 +34,30 @@ class Known(NamedTuple):
 
     last: EntryRow
     accounts: Mapping[str, Account]
+    at: Head
 
-    def after(self, rows: Sequence[EntryRow]) -> Known:
-        """The state after more entries, which are chained to this one."""
+    def after(self, rows: Sequence[EntryRow], at: Head) -> Known:
+        """The state after more entries, which are chained to this one. `at` is the head then."""
         if not rows:
-            return self
+            return self._replace(at=at)
         terms = {name: account.terms for name, account in self.accounts.items()}
         terms |= {row.analyst: row.content for row in rows if row.kind != "charge"}
         newest = {row.analyst: row for row in rows} | {WHOLE: rows[-1]}
         changed = {
             name: Account(terms[name], row.spent(name)).checked() for name, row in newest.items() if name in terms
         }
-        return Known(rows[-1], {**self.accounts, **changed})
+        return Known(rows[-1], {**self.accounts, **changed}, at)
 
 
 class Draft:
     """What one transaction will write. Each job sees what the jobs before it have written here."""
 
-    def __init__(self, execute: Execute, at: Head, known: Mapping[str, Account]) -> None:
+    def __init__(self, execute: Execute, at: Head, known: Known | None) -> None:
         self._execute, self._before, self.at = execute, at, at
         self.rows: tuple[EntryRow, ...] = ()
         self.answers: Mapping[int, Stored] = {}
-        self.accounts = known
+        self._last = None if known is None else known.last
+        self.accounts: Mapping[str, Account] = {} if known is None else known.accounts
         self.failed = False
 
     def execute(self, statement: str, *parameters: Any) -> Rows:
@@ -66,11 +70,10 @@ class Draft:
 
     def standing(self, analyst: str) -> Standing:
         """Each account that a charge affects: its rule, and what was spent."""
-        names = dict.fromkeys((WHOLE, analyst))
-        if any(name not in self.accounts for name in names):
+        if WHOLE not in self.accounts or analyst not in self.accounts:
             # an account that is not here is not in a row of this draft either
             self.accounts = accounts.standing(self.execute, analyst, self._before) | dict(self.accounts)
-        return {name: self.accounts[name] for name in names}
+        return {WHOLE: self.accounts[WHOLE], analyst: self.accounts[analyst]}
 
     def find(self, analyst: str, column: str, value: str) -> EntryRow | None:
         """The charge in this draft with this `retry_key` or `identity`."""
@@ -78,11 +81,14 @@ class Draft:
 
     def append(self, facts: Mapping[str, Any]) -> EntryRow:
         """Append an entry. Its totals are those of its accounts from now on."""
-        row = book.entry_after(self.at, facts)
+        row, totals = book.entry_after(self.at, facts), facts["totals"]
         self.rows, self.at = (*self.rows, row), Head(row.number, row.chain, self.at.answers)
-        changed = {} if row.kind == "charge" else {row.analyst: Account(row.content, facts["totals"][row.analyst])}
-        spent = {name: Account(self.accounts[name].terms, facts["totals"][name]) for name in facts["costs"]}
-        self.accounts = {**self.accounts, **spent, **changed}
+        known = dict(self.accounts)
+        for name in facts["costs"]:
+            known[name] = Account(known[name].terms, totals[name])
+        if row.kind != "charge":
+            known[row.analyst] = Account(row.content, totals[row.analyst])
+        self.accounts = known
         return row
 
     def answer(self, number: int, stored: Stored) -> None:
@@ -105,6 +111,7 @@ class Draft:
     def try_job(self, job: _Job) -> None:
         """Run one job. If it fails, it leaves nothing here, and the others go on."""
         kept = self.rows, self.at, self.answers, self.accounts
+        job.error = None
         try:
             job.result = job.decide(self, *job.found)
         except Exception as error:
@@ -119,9 +126,16 @@ class Draft:
             return []
         return book.moving(self._before, self.at, self.rows, self.answers)
 
+    def known(self) -> Known | None:
+        """What is known once it is written. None if the last entry was not checked."""
+        last = self.rows[-1] if self.rows else self._last
+        return last and Known(last, self.accounts if len(self.accounts) <= _REMEMBERED else {}, self.at)
+
 
 class _Job:
     """One thread's part of a transaction, and the lock at which the thread waits until it is done, or has to lead."""
+
+    __slots__ = ("decide", "done", "error", "found", "leads", "reads", "result", "wake")
 
     def __init__(self, decide: Callable[..., Any], reads: Sequence[Statement]) -> None:
         self.decide, self.reads = decide, reads
@@ -204,38 +218,67 @@ class Writer:
 
     def _write_together(self, group: Sequence[_Job]) -> None:
         with self.store.alone(), self._turn() as turn:
-            with self.store.transaction(write=True) as execute:
-                draft, last = self._draft(execute, group, turn)
-                for job in group:
-                    draft.try_job(job)
-                changed = self.store.finish(draft.statements())
-            if changed.count(1) != len(changed):
-                raise LedgerUnavailable(
-                    "Another process wrote to the ledger first. Nothing was spent. Ask again.", code="ledger-busy"
-                )
-            if last is not None or draft.rows:
-                newest = draft.rows[-1] if draft.rows else last
-                few = len(draft.accounts) <= _REMEMBERED
-                self.known = Known(newest, draft.accounts if few else {})  # type: ignore[arg-type]
+            draft = self._write_at_once(group) or self._write_after_reading(group, turn)
+            self.known = draft.known() or self.known
             note = turn or self.checkpoint
             if note is not None:  # also for a job that found its entry: the checkpoint may still be missing
                 note.advance(opening.state_of(self.store, self.ledger, draft.at))
 
     def _turn(self) -> AbstractContextManager[LockedCheckpoint | None]:
-        """The lock of the checkpoint, if processes wait for each other there."""
-        if self.checkpoint is None or not self.store.queues:
+        """The lock of the checkpoint, if processes wait for each other there, or their turn to use the database."""
+        if self.checkpoint is None:
             return nullcontext()
-        return self.checkpoint.locked("Nothing was spent. Check that process, and ask again.")
+        if self.store.queues:
+            return self.checkpoint.locked("Nothing was spent. Check that process, and ask again.")
+        return self.checkpoint.turn()
 
-    def _draft(
-        self, execute: Execute, group: Sequence[_Job], turn: LockedCheckpoint | None
-    ) -> tuple[Draft, EntryRow | None]:
-        """An empty draft, after the head is locked and was compared with the checkpoint; and the last entry, if it was
-        checked.
+    def _write_at_once(self, group: Sequence[_Job]) -> Draft | None:
+        """What was written from the state that is known here, in one message. None if nothing was written: others have
+        written since, or a job has to read.
+
+        The checkpoint is compared with the known state, and the statements write nothing if the head is in another.
         """
+        known, checkpoint = self.known, self.checkpoint
+        if known is None or checkpoint is None or not self.store.at_once or any(job.reads for job in group):
+            return None
+        if checkpoint.read() != opening.state_of(self.store, self.ledger, known.at):
+            return None
+        draft = Draft(_read_nothing, known.at, known)
+        try:
+            for job in group:
+                draft.try_job(job)
+        except _MustRead:
+            return None
+        statements = draft.statements()
+        if not statements:  # a refusal, for instance: it counts only if nobody has written since
+            return None
+        with self.store.transaction(write=True):
+            changed = self.store.finish(statements)
+        return draft if _is_moved(changed) else None
+
+    def _write_after_reading(self, group: Sequence[_Job], turn: LockedCheckpoint | None) -> Draft:
+        """What was written after the head was locked and read."""
+        with self.store.transaction(write=True):
+            draft = self._draft(self._execute, group, turn)
+            for job in group:
+                draft.try_job(job)
+            changed = self.store.finish(draft.statements())
+        if not _is_moved(changed):
+            raise LedgerUnavailable(
+                "Another process wrote to the ledger first. Nothing was spent. Ask again.", code="ledger-busy"
+            )
+        return draft
+
+    def _execute(self, statement: str, *parameters: Any) -> Rows:
+        """Run one statement, which the database prepares once."""
+        return self.store.run([(statement, *parameters)])[0]
+
+    def _draft(self, execute: Execute, group: Sequence[_Job], turn: LockedCheckpoint | None) -> Draft:
+        """An empty draft, after the head is locked and was compared with the checkpoint."""
         known = self.known
         reads: list[Statement] = [(book.HEAD + self.store.lock_head,)]
-        reads += [] if known is None else [book.since(known.last.number, _FOLLOWED + 1)]
+        if known is not None:
+            reads.append(book.since(known.last.number, _FOLLOWED))
         for job in group:
             reads += job.reads
         found = iter(self.store.run(reads))
@@ -243,34 +286,46 @@ class Writer:
         chains: dict[int, str] = {}
         if known is not None:
             rows = book.followed(known.last, at, next(found))
-            if rows is not None:
+            if rows:
                 chains = {row.number: row.chain for row in (known.last, *rows)}
-                known = known.after(rows)
-            else:
-                known = None
+            known = None if rows is None else known.after(rows, at)
         for job in group:
             job.found = [next(found) for _ in job.reads]
         # with the head locked, the checkpoint cannot be ahead of it
         seen = turn.read() if turn else self.checkpoint.read() if self.checkpoint else None
         opening.check_seen(execute, at, seen, self.ledger, chains)
-        return Draft(execute, at, {} if known is None else known.accounts), known and known.last
+        return Draft(execute, at, known)
 
     def standing(self, analyst: str) -> Standing:
         """Each account that a charge of this analyst affects, as it is now."""
         known = self.known
         if known is not None and {WHOLE, analyst} <= known.accounts.keys():
-            head, found = self.store.look((book.HEAD,), book.since(known.last.number, _FOLLOWED + 1))
-            rows = book.followed(known.last, book.head_in(head), found)
+            head, found = self.store.look((book.HEAD,), book.since(known.last.number, _FOLLOWED))
+            at = book.head_in(head)
+            rows = book.followed(known.last, at, found)
             if rows is not None:
-                known = self.known = known.after(rows)
+                known = self.known = known.after(rows, at)
                 return {name: known.accounts[name] for name in dict.fromkeys((WHOLE, analyst))}
         with self.store.transaction(write=False) as execute:
             at = book.head(execute)
             standing = accounts.standing(execute, analyst, at)
             last = book.row(execute, at.number)
         kept = known is not None and known.last == last and len(known.accounts) < _REMEMBERED
-        self.known = Known(last, {**known.accounts, **standing} if known is not None and kept else standing)
+        self.known = Known(last, {**known.accounts, **standing} if known is not None and kept else standing, at)
         return standing
+
+
+class _MustRead(Exception):
+    """A job needs more than what is known."""
+
+
+def _read_nothing(*_: Any) -> Rows:
+    raise _MustRead
+
+
+def _is_moved(changed: Sequence[int]) -> bool:
+    """Whether the statements of a draft were run on the head for which they were made."""
+    return changed.count(1) == len(changed)
 
 
 def _error_for_others(error: BaseException) -> BaseException:

@@ -99,7 +99,7 @@ class Rule:
     def add(self, vector: Vector, cost: Vector, times: int = 1) -> Vector:
         """A total plus a cost. Costs are added and repeated only here."""
         count = check_count(times, "times")
-        return tuple(spent + count * more for spent, more in zip(vector, cost, strict=True))
+        return tuple([spent + count * more for spent, more in zip(vector, cost, strict=True)])
 
     def fixed(self) -> Self:
         """The same rule with everything that follows from its limit stated explicitly. A ledger records it when it is
