@@ -78,7 +78,7 @@ class House:
         epsilon: float = 8,
         people: int = 100,
     ) -> None:
-        self.folder = folder
+        self.folder, self._epsilon = folder, epsilon
         folder.mkdir(parents=True, exist_ok=True)
         pq.write_table(rows(people, more=more), folder / "visits.parquet")
         pq.write_table(pa.table({"city": list(CITIES), "price": [1, 2, 3]}), folder / "prices.parquet")
@@ -96,9 +96,8 @@ class House:
         """The ledger, as its owner sees it."""
         import discreet as dp
 
-        return Ledger.open(
-            self.folder / "clinic.ledger", protects=dp.person("id"), limit=dp.Approx(epsilon=8, delta=1e-5)
-        )
+        limit = dp.Approx(epsilon=self._epsilon, delta=1e-5)
+        return Ledger.open(self.folder / "clinic.ledger", protects=dp.person("id"), limit=limit)
 
     @property
     def store(self) -> GatewayStore:

@@ -7,7 +7,9 @@ the task as JSON on its input. It prints what the client saw, as JSON.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import csv
+import io
 import json
 import subprocess
 import sys
@@ -350,21 +352,23 @@ class Pgcli:
         self._config = Path(self._folder.name) / "config"
         self._config.write_text("[main]\ntable_format = csv\ntiming = False\n")
 
-    def _run(self, text: str) -> list[list[str]]:
+    def _run(self, text: str) -> list[str]:
         command = [sys.executable, "-m", "pgcli.main", self._url, "--pgclirc", str(self._config), "-c", text]
         run = subprocess.run(command, capture_output=True, text=True, env={"HOME": self._folder.name}, check=False)
-        return [next(csv.reader([line])) for line in (run.stdout + run.stderr).splitlines() if line]
+        return run.stdout.splitlines()
+
+    def _cells(self, text: str) -> list[list[str]]:
+        return list(csv.reader(line for line in self._run(text) if line.startswith('"')))
 
     def tables(self) -> list[str]:
-        return [line[1] for line in self._run("\\dt") if line[2:3] == ["table"]]
+        return [row[1] for row in self._cells("\\dt") if row[2] == "table"]
 
     def rows(self, sql: str) -> list[Any]:
-        found = [line for line in self._run(sql) if len(line) > 1]
-        return [[name, *(float(cell) if "." in cell else int(cell) for cell in cells)] for name, *cells in found[1:]]
+        return [[name, int(count), float(error)] for name, count, error in self._cells(sql)[1:]]
 
     def state(self, sql: str) -> str | None:
         """It shows messages, and no codes."""
-        return " ".join(word for line in self._run(sql) for word in line)
+        return " ".join(self._run(sql))
 
     def cancelled(self, sql: str) -> str | None:
         raise NotImplementedError
@@ -390,12 +394,14 @@ class JupySql(SqlAlchemy):
         return _plain(self.shell.run_cell_magic("sql", "", sql))
 
     def state(self, sql: str) -> str | None:
-        """It shows messages, and no codes."""
+        """It shows messages, and no codes: some in an error, and some in its output."""
+        said = io.StringIO()
         try:
-            self.rows(sql)
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+                found = self.shell.run_cell_magic("sql", "", sql)
         except Exception as error:
             return str(error)
-        return None
+        return said.getvalue() if found is None else "answered"
 
     def more(self, sql: str) -> dict[str, Any]:
         return {}
