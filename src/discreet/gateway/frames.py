@@ -189,7 +189,9 @@ async def _reply(frame: Frame, handle: Handler, writer: asyncio.StreamWriter) ->
 
 def refusal(error: DiscreetError) -> Frame:
     """An error as a reply: what it is, its code and its message."""
-    return Frame({"ok": False, "kind": type(error).__name__, "code": error.code, "message": str(error)})
+    more = getattr(error, "more", None)
+    said = {"ok": False, "kind": type(error).__name__, "code": error.code, "message": str(error)}
+    return Frame(said if more is None else said | {"more": more})
 
 
 # --- the desk's side ----------------------------------------------------------------------------------------

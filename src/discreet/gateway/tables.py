@@ -114,5 +114,11 @@ _FIRST = (
         'ask replay explain', 0, 0, 1, '0', 0, 0, '0')""",
 )
 
-MIGRATIONS = (_FIRST,)
+_AGENTS = (
+    # what programs spent over MCP in the session of a token, and whether a reservation counts there
+    "ALTER TABLE tokens ADD COLUMN mcp_spent TEXT NOT NULL DEFAULT '0'",
+    "ALTER TABLE reservations ADD COLUMN mcp {integer} NOT NULL DEFAULT 0",
+)
+
+MIGRATIONS = (_FIRST, _AGENTS)
 """What each version added. The version of a database is the number of those that were applied."""
