@@ -35,6 +35,11 @@ GATEWAY_HTTP = {
         "A page of somebody else must not use what runs on this machine.",
         "an MCP client that is no page, or a proxy of yours that removes the header Origin",
     ),
+    "gateway-answer-too-large": Explained(
+        "a result of more than 1 MiB over MCP",
+        "It is meant for a model, which cannot read that much.",
+        "the same question with LIMIT or HAVING, which is free",
+    ),
     "gateway-tool": Explained(
         "a tool that `/mcp` does not have, or an argument that the tool does not take",
         "A misspelled argument must not become a missing one.",

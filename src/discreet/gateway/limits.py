@@ -47,8 +47,8 @@ class NotConfirmed(NotAllowed):
 
     def __init__(self, epsilon: Fraction, above: Fraction) -> None:
         super().__init__(
-            f"Over MCP, a person must confirm a question above ε = {shown(above)}. This one costs ε = {shown(epsilon)}. "
-            "Nothing was charged."
+            f"Over MCP, a person must confirm a question above ε = {shown(above)}. This one costs "
+            f"ε = {shown(epsilon)}. Nothing was charged."
         )
         self.more = {"epsilon": str(epsilon)}
 
