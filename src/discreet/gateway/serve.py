@@ -26,6 +26,7 @@ from typing import Any
 
 from discreet.errors import InvalidArgument, ServiceUnavailable
 from discreet.gateway.isolation import User, problems, this_user, users_of
+from discreet.gateway.mcp import is_installed
 from discreet.gateway.settings import Address, Settings, load_settings
 
 PATIENCE = 120.0
@@ -237,6 +238,8 @@ class Supervisor:
         for name, one in self._pair.sockets.items():
             host, port = one.getsockname()[:2]
             found[name] = f"{secure}://{Address(host, port)}" + ("/metrics" if name == "metrics" else "")
+        if is_installed():
+            found["mcp"] = f"{found['http']}/mcp"
         return found
 
     def watch(self) -> None:
