@@ -69,8 +69,8 @@ def reserve(
 
     A question above `approve_above` uses up the approval of the request with this `digest`. If there is none, a request
     is filed. Over MCP, a question above `confirm_above` needs a person: one who confirms it, or one who approves it. A
-    caller who was suspended or revoked since they were authenticated is refused. What was charged before
-    and never answered costs 0, and is counted as a question.
+    caller who was suspended or revoked since they were authenticated is refused. What was charged before and never
+    answered costs 0, and is counted as a question.
     """
     epsilon = Fraction(0) if epsilon == 0 else check_epsilon(epsilon)
     made: Reservation | None = None

@@ -169,9 +169,10 @@ async def _ask(
     context: ServerRequestContext[Any, Any], params: CallToolRequestParams, arguments: dict[str, Any]
 ) -> CallToolResult | InputRequiredResult:
     """Ask the vault. If it wants a person to confirm, ask the person, and then the vault again."""
-    asked = {**arguments, "via": "mcp", "can_confirm": _can_confirm(context), "confirmed": _confirmed(params)}
+    can_confirm = _can_confirm(context)
+    asked = {**arguments, "via": "mcp", "can_confirm": can_confirm, "confirmed": _confirmed(params)}
     frame = await _vault(context, "ask", asked)
-    if frame.header.get("code") == "gateway-confirm":
+    if frame.header.get("code") == "gateway-confirm" and can_confirm:
         return await _ask_a_person(context, arguments, str(frame.header["more"]["epsilon"]))
     answer = _content(frame)
     tables = await _vault(context, "tables", {}) if has_text(answer) else None
