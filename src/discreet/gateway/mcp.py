@@ -210,9 +210,7 @@ async def _ask_a_person(
         "properties": {_CONFIRM: {"type": "boolean", "title": "Ask this question, and pay for it"}},
         "required": [_CONFIRM],
     }
-    shown = ElicitRequestFormParams(
-        message=confirmation(arguments, float(Fraction(epsilon)), budget), requested_schema=schema
-    )
+    shown = ElicitRequestFormParams(message=confirmation(arguments, Fraction(epsilon), budget), requested_schema=schema)
     return InputRequiredResult(input_requests={_CONFIRM: ElicitRequest(params=shown)}, request_state=epsilon)
 
 
