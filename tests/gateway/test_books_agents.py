@@ -23,7 +23,9 @@ from ..refusing import refuses
 from .books import Clinic
 
 TENTH = Fraction(1, 10)
-POLICY = '[ledger]\npath = "clinic.ledger"\nepsilon = 1\n[unit]\nperson = "id"\n[tables.visits]\nsource = "visits.parquet"\n'
+POLICY = (
+    '[ledger]\npath = "clinic.ledger"\nepsilon = 1\n[unit]\nperson = "id"\n[tables.visits]\nsource = "visits.parquet"\n'
+)
 
 
 def reserve(clinic: Clinic, caller: Caller, epsilon: Fraction = TENTH, **agent: Any) -> limits.Reservation:
