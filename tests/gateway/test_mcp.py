@@ -230,6 +230,7 @@ def test_a_confirmation_is_for_one_question_of_one_token(url, token, house, name
     assert not charged(house, name)
 
 
+@pytest.mark.slow
 def test_orders_in_group_names_stay_inside_the_json(url, token):
     person = Person(confirm=True)
     result = call(url, token, "ask", person, sql=BY_NOTE, epsilon=0.9, why=WHY)
@@ -242,6 +243,7 @@ def test_orders_in_group_names_stay_inside_the_json(url, token):
     assert json.loads(object_text) == result.structured_content
 
 
+@pytest.mark.slow
 def test_another_account_sees_nothing(url, token, house, name):
     call(url, token, "ask", sql=COUNT, epsilon=0.1, why=WHY)
     other = house.open("another-" + name)

@@ -76,7 +76,7 @@ class Agents:
         )
         sealed = RequestStateSecurity.ephemeral()
         sealed.bind_principal = lambda context: digest_of(_token_of(context)).hex()
-        server.middleware.append(RequestStateBoundary(sealed, default_audience=NAME))
+        server.middleware[:] = [RequestStateBoundary(sealed, default_audience=NAME)]  # and no traces of requests
         self._manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
 
     @asynccontextmanager
