@@ -47,6 +47,11 @@ import discreet as dp
 from discreet.gateway import desk_connections, desk_server, oidc
 assert "token" not in repr(dp.remote("http://127.0.0.1:1", token="token"))
 """,
+    "mcp": """
+from discreet.gateway import desk_server
+from discreet.gateway.mcp import Agents, is_installed
+assert is_installed() and Agents()
+""",
     "plot": """
 import discreet.demo.run, matplotlib
 """,

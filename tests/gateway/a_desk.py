@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import ssl
@@ -18,6 +19,7 @@ from discreet.gateway.desk import make_app, make_metrics_app
 from discreet.gateway.desk_rates import Rates
 from discreet.gateway.desk_server import _server
 from discreet.gateway.frames import Frame, Link, serve_frames
+from discreet.gateway.mcp import Agents
 from discreet.gateway.settings import OidcSettings
 
 TOKEN = "dsc_alice_0123456789abcdef"
@@ -64,8 +66,10 @@ def desk(
     context: ssl.SSLContext | None = None,
     verify: ssl.SSLContext | bool = True,
     metrics: bool = False,
+    agents: bool = False,
+    vault_at: Path | None = None,
 ) -> Iterator[Running]:
-    """A running desk."""
+    """A running desk, with /mcp for `agents`. It asks the vault that is running at `vault_at`, or one of its own."""
     listening = socket.create_server(("127.0.0.1", 0))
     scheme = "http" if context is None else "https"
     running = Running(f"{scheme}://127.0.0.1:{listening.getsockname()[1]}", verbs or {}, verify)
@@ -74,18 +78,23 @@ def desk(
     wrong: list[BaseException] = []
 
     async def main() -> None:
-        vault = await serve_frames(folder / "vault", running.handle, {os.getuid()})
-        link = Link(folder / "vault")
-        app = make_metrics_app(link, rates=rates) if metrics else make_app(link, rates=rates, oidc=oidc)
+        vault = None if vault_at else await serve_frames(folder / "vault", running.handle, {os.getuid()})
+        link = Link(vault_at or folder / "vault")
+        for_agents = Agents() if agents else None
+        app = make_app(link, rates=rates, oidc=oidc, agents=for_agents)
+        if metrics:
+            app = make_metrics_app(link, rates=rates)
         server = _server(app, [listening], context, 5)
         servers.append(server)
         serving = asyncio.ensure_future(server.serve())
         while not server.started:
             await asyncio.sleep(0.005)
         begun.set()
-        await serving
+        async with for_agents.running() if for_agents else contextlib.nullcontext():
+            await serving
         await link.close()
-        vault.close()
+        if vault is not None:
+            vault.close()
 
     def run() -> None:
         try:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from discreet.gateway import accounts, approvals, audit, late, limits, offices, store, tokens
+from discreet.gateway.agents import Agent
 from discreet.gateway.store import GatewayStore
 
 from .books import Clinic, at_once
@@ -130,6 +131,42 @@ def undoing_twice_is_undoing_once(clinic: Clinic) -> None:
     assert_refused(lambda: ask(clinic, alice), "gateway-day-limit")
 
 
+def ask_over_mcp(clinic: Clinic, caller: tokens.Caller, epsilon: Fraction = TENTH, **agent: Any) -> limits.Reservation:
+    given = {"digest": "d", "sql": "SELECT 1", "agent": Agent(**agent)}
+    return limits.reserve(clinic.store, clinic.settings, caller, epsilon, clinic.time, **given)
+
+
+def an_agent_ends_at_the_limit_of_its_session(clinic: Clinic) -> None:
+    clinic.set(mcp_session=Fraction(2, 10))
+    alice = clinic.login("alice")
+    ask_over_mcp(clinic, alice)
+    ask_over_mcp(clinic, alice)
+    assert_refused(lambda: ask_over_mcp(clinic, alice), "gateway-mcp-limit")
+    limits.undo(clinic.store, ask(clinic, alice))  # that of a person gives an agent nothing back
+    assert_refused(lambda: ask_over_mcp(clinic, alice), "gateway-mcp-limit")
+
+
+def agents_at_once_end_at_the_limit(clinic: Clinic) -> None:
+    clinic.set(mcp_session=Fraction(2, 10))
+    alice = clinic.login("alice")
+    found = at_once(lambda _: type(ask_over_mcp(clinic, alice)).__name__)
+    assert found.count("Reservation") == 2
+
+
+def a_person_confirms(clinic: Clinic) -> None:
+    alice = clinic.login("alice")
+    assert_refused(lambda: ask_over_mcp(clinic, alice, BIG, can_confirm=True), "gateway-confirm")
+    assert_refused(lambda: ask_over_mcp(clinic, alice, BIG, can_confirm=True, confirmed=BIG / 2), "gateway-confirm")
+    assert_refused(lambda: ask_over_mcp(clinic, alice, BIG), "gateway-approval")
+    ask_over_mcp(clinic, alice, BIG, can_confirm=True, confirmed=BIG)
+
+
+def a_confirmation_replaces_no_second_person(clinic: Clinic) -> None:
+    clinic.set(approve_above=Fraction(1, 2))
+    alice = clinic.login("alice")
+    assert_refused(lambda: ask_over_mcp(clinic, alice, BIG, can_confirm=True, confirmed=BIG), "gateway-approval")
+
+
 def a_late_answer_stops_all(clinic: Clinic) -> None:
     alice = clinic.login("alice")
     late.record_late(clinic.store, "alice", "d", clinic.time)
@@ -215,6 +252,29 @@ MUTANTS = {
     "undone_twice": Bug(
         limits, "undo", '        execute("DELETE FROM reservations WHERE number = ?", reservation.number)\n', "",
         undoing_twice_is_undoing_once,
+    ),
+    "agents_not_counted": Bug(
+        limits, "_State", "str(self.mcp_spent + units * mcp)", "str(self.mcp_spent)",
+        an_agent_ends_at_the_limit_of_its_session,
+    ),
+    "agents_get_back_what_people_undo": Bug(
+        limits, "undo", "(back if mcp else 0)", "back", an_agent_ends_at_the_limit_of_its_session
+    ),
+    "agents_without_a_limit": Bug(
+        limits, "_State", "if self.agent is not None:\n            person", "if False:\n            person",
+        agents_at_once_end_at_the_limit,
+    ),
+    "agents_need_nobody": Bug(
+        limits, "reserve", "alone = agent is not None and", "alone = False and", a_person_confirms
+    ),
+    "confirmed_for_any_epsilon": Bug(
+        limits, "reserve", "epsilon > max(settings.mcp_confirm_above, agent.confirmed)",
+        "epsilon > settings.mcp_confirm_above and not agent.confirmed", a_person_confirms,
+    ),
+    "confirmation_replaces_approval": Bug(
+        limits, "reserve", "needed = above is not None and epsilon > above",
+        "needed = above is not None and epsilon > above and not (agent and agent.confirmed)",
+        a_confirmation_replaces_no_second_person,
     ),
     "late_answers_not_counted": Bug(
         limits, "_State", 'self.numbers["late"] > self.settings.late_allowed', "False", a_late_answer_stops_all

@@ -100,7 +100,7 @@ def test_values_have_the_python_types_of_their_columns(client):
 def test_names_are_those_of_postgresql(client):
     wanted = {
         "SELECT COUNT(*), AVG(cost), SUM(cost) FROM visits": ["count", "avg", "sum"],
-        "SELECT COUNT(*) AS N, COUNT(*) + 1 AS \"M\" FROM visits": ["n", "M"],
+        'SELECT COUNT(*) AS N, COUNT(*) + 1 AS "M" FROM visits': ["n", "M"],
         "SELECT COUNT(*) + 1, COUNT(*)::float8, (COUNT(*)) FROM visits": ["?column?", "count", "count"],
         "SELECT EXTRACT(month FROM day), COUNT(*) FROM visits GROUP BY 1": ["extract", "count"],
         "SELECT City, COUNT(*) FROM visits GROUP BY City": ["city", "count"],
@@ -218,7 +218,10 @@ def test_modes(client):
     assert first.notices[0].severity == "WARNING"
     assert client.refused("/* discreet mode=rehearse */ SELECT * FROM visits").state == "0A000"
     assert client.refused("/* discreet mode=preview */ SELECT * FROM visits").state == "0A000"
-    assert len(client.run("/* discreet mode=rehearse */ SELECT city, stays, day, COUNT(*) FROM visits GROUP BY ALL").rows) <= 100
+    assert (
+        len(client.run("/* discreet mode=rehearse */ SELECT city, stays, day, COUNT(*) FROM visits GROUP BY ALL").rows)
+        <= 100
+    )
     assert len(client.run(f"/* discreet mode=rehearse */ {BY_CITY} LIMIT 2").rows) == 2
     assert client.vault.charges == 1
     assert {verb for verb, _ in client.vault.calls if verb == "ask"} == {"ask"}
@@ -370,7 +373,13 @@ def test_a_cursor_is_charged_once_and_only_if_rows_are_wanted(client):
     client.query(f"BEGIN; DECLARE c CURSOR FOR {text}; FETCH 0 FROM c; ROLLBACK")
     assert client.vault.charges == 0
     results = client.query(f"BEGIN; DECLARE c CURSOR FOR {text}; FETCH 2 FROM c; FETCH ALL IN c; FETCH c; CLOSE c; END")
-    assert [result.tag for result in results[1:6]] == ["DECLARE CURSOR", "FETCH 2", "FETCH 1", "FETCH 0", "CLOSE CURSOR"]
+    assert [result.tag for result in results[1:6]] == [
+        "DECLARE CURSOR",
+        "FETCH 2",
+        "FETCH 1",
+        "FETCH 0",
+        "CLOSE CURSOR",
+    ]
     assert client.vault.charges == 1
     assert [bool(result.notices) for result in results[2:5]] == [True, False, False]
     assert names(results[2]) == names(results[4]) == ["city", "n", "n_error"]
@@ -463,7 +472,13 @@ def test_prepared_statements(client):
 
 
 def test_the_catalog_is_asked_by_tree_only(client):
-    catalog = ["SELECT 1", "SELECT 'FROM visits'", "SELECT version()", "VALUES (1)", "SELECT * FROM pg_catalog.pg_class"]
+    catalog = [
+        "SELECT 1",
+        "SELECT 'FROM visits'",
+        "SELECT version()",
+        "VALUES (1)",
+        "SELECT * FROM pg_catalog.pg_class",
+    ]
     catalog += ["SELECT relname FROM pg_class WHERE relname = 'SELECT COUNT(*) FROM visits'"]
     for text in catalog:
         assert client.run(text).rows == [(1,)]

@@ -23,7 +23,7 @@ def serve(
         bool, typer.Option("--not-isolated", help="Start even though the desk could read the data, to try things out.")
     ] = False,
 ) -> None:
-    """Serve a data set to analysts over HTTP: they see only what the ledger pays for.
+    """Serve a data set to analysts over HTTP, and to AI agents over MCP: they see only what the ledger pays for.
 
     Two processes are started. The vault has the data, the ledger and the accounts. The desk is what analysts reach, and
     has nothing. Started as root, each gets its own user, and the desk cannot read the data even if somebody takes it
@@ -39,6 +39,7 @@ def serve(
 
     The settings, the accounts and what is promised: docs/gateway.md
     """
+    from discreet.gateway.mcp import is_installed
     from discreet.gateway.serve import Supervisor
     from discreet.gateway.serve import check as check_isolation
 
@@ -54,6 +55,8 @@ def serve(
         print(f"NOT ISOLATED: {problem}", file=sys.stderr)
     if not supervisor.settings.answer_after:
         print("answer_after is 0: answers leave when they are ready, and time tells about people", file=sys.stderr)
+    if not is_installed():
+        print('/mcp is not served: it needs mcp. Install it with: pip install "discreet[mcp]"', file=sys.stderr)
     with supervisor.running():
         print("ready", *(f"  {name:9} {address}" for name, address in supervisor.addresses().items()), sep="\n")
         sys.stdout.flush()

@@ -26,7 +26,7 @@ GATEWAY = {
         "a login by a link, or another account",
     ),
     "gateway-approval": Explained(
-        "a question above `approve_above`, or a decision about one's own request",
+        "a question above `approve_above`, one over MCP above `confirm_above`, or a decision about one's own request",
         "A second person must agree.",
         "the same question after an owner or a steward approved the request that the message names",
     ),
@@ -49,6 +49,21 @@ GATEWAY = {
         "a question with more ε than is left of `day`",
         "The owner limits what one account spends on one day, in UTC.",
         "the same question tomorrow, or a smaller ε",
+    ),
+    "gateway-mcp-limit": Explained(
+        "a question over MCP with more ε than is left of `session` of `[gateway.mcp]`",
+        "Programs ask in loops. The owner limits what one token spends over MCP without a pause of 30 minutes.",
+        "a smaller ε; a question that was bought before, which is free; or the same question by a person",
+    ),
+    "gateway-confirm": Explained(
+        "a question over MCP above `confirm_above` that no person has confirmed",
+        "Above it, a program does not decide alone.",
+        "the same question with a smaller ε, or in a client that shows it to a person",
+    ),
+    "gateway-declined": Explained(
+        "a question over MCP that a person was shown and did not confirm",
+        "The person decides. Nothing was charged.",
+        "another question, or the same one with a smaller ε",
     ),
     "gateway-not-found": Explained(
         "an account, a token, a request or a receipt that is not there, or belongs to somebody else",

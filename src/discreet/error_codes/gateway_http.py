@@ -30,6 +30,21 @@ GATEWAY_HTTP = {
         "Slow requests would keep others from being answered.",
         "the whole request at once",
     ),
+    "gateway-origin": Explained(
+        "a request to `/mcp` from a page in a browser",
+        "A page of somebody else must not use what runs on this machine.",
+        "an MCP client that is no page, or a proxy of yours that removes the header Origin",
+    ),
+    "gateway-answer-too-large": Explained(
+        "a result of more than 1 MiB over MCP",
+        "It is meant for a model, which cannot read that much.",
+        "the same question with LIMIT or HAVING, which is free",
+    ),
+    "gateway-tool": Explained(
+        "a tool that `/mcp` does not have, or an argument that the tool does not take",
+        "A misspelled argument must not become a missing one.",
+        "one of the tools and arguments in the list: `tools/list`",
+    ),
     "gateway-arguments": Explained(
         "`GET /v1/history?first=1&first=2`, or a body that repeats a name of the path",
         "It would not be clear which of the two is meant.",

@@ -9,19 +9,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import InvalidArgument
+from discreet.gateway.agents import SAID, Agent, read_agent
 from discreet.gateway.offices import check_arguments
 from discreet.gateway.settings import LONGEST, Settings, seconds_in
 from discreet.guarantees.accuracy import check_confidence
 
 OPTIONS = ("epsilon", "delta", "within", "confidence", "weights", "bounds")
 """What a question is asked with, as in `Database.sql`."""
+_MORE = ("key", "format", "answer_after", "bought_only", "why")
 FORMATS = ("json", "csv", "arrow")
-_LONGEST_TEXT, _LONGEST_KEY = 100_000, 200
+_LONGEST_TEXT, _LONGEST_KEY, _LONGEST_REASON = 100_000, 200, 2000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A question with its options. `length` is how long its slot is, in seconds."""
+    """A question with its options. `length` is how long its slot is, in seconds. `agent` is set if it comes over MCP,
+    and `why` is what the audit says about it.
+    """
 
     sql: str
     options: dict[str, Any]
@@ -30,6 +34,8 @@ class Asked:
     length: float = 0.0
     bought_only: bool = False
     """Whether only an answer that was bought before is wanted."""
+    agent: Agent | None = None
+    why: str = ""
 
     @property
     def words(self) -> str:
@@ -60,7 +66,7 @@ def _digest(content: list[Any]) -> str:
 
 def read_question(arguments: Mapping[str, Any], settings: Settings) -> Asked:
     """The question in the arguments of a request. Without ε and `within`, the owner's default is used."""
-    check_arguments("ask", arguments, ("sql",), (*OPTIONS, "key", "format", "answer_after", "bought_only"))
+    check_arguments("ask", arguments, ("sql",), (*OPTIONS, *_MORE, *SAID))
     options = read_options(arguments, settings)
     key, form = arguments.get("key"), arguments.get("format", "json")
     if key is not None and not (isinstance(key, str) and 0 < len(key) <= _LONGEST_KEY and key.isprintable()):
@@ -81,8 +87,14 @@ def read_question(arguments: Mapping[str, Any], settings: Settings) -> Asked:
                 f"Answers leave after {settings.answer_after:g} s. Choose a longer time, or leave answer_after out.",
                 code="gateway-duration",
             )
-    given = {"key": key, "form": form, "length": length, "bought_only": bought_only}
-    return Asked(sql=text_of(arguments), options=options, **given)
+    why = arguments.get("why") or ""
+    if not isinstance(why, str) or len(why) > _LONGEST_REASON:
+        raise InvalidArgument(
+            f"why must be a sentence of at most {_LONGEST_REASON:,} characters. It is in the audit log.",
+            code="gateway-argument",
+        )
+    given = {"key": key, "form": form, "length": length, "bought_only": bought_only, "why": why}
+    return Asked(sql=text_of(arguments), options=options, agent=read_agent(arguments), **given)
 
 
 def read_options(arguments: Mapping[str, Any], settings: Settings) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from discreet.gateway.settings import OidcSettings
 
 if TYPE_CHECKING:
     from discreet.gateway.desk_login import BrowserLogin
+    from discreet.gateway.mcp import Agents
 
 LONGEST_BODY = 2**20
 """Bytes of a request's body, at most."""
@@ -51,7 +52,7 @@ class Request:
     """A request as the server hands it over."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
-        self._receive = receive
+        self.scope, self.receive = scope, receive
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.query: bytes = scope.get("query_string", b"")
@@ -75,7 +76,7 @@ class Request:
     async def _whole_body(self) -> bytes:
         body = b""
         while True:
-            message = await self._receive()
+            message = await self.receive()
             if message["type"] == "http.disconnect":
                 raise ConnectionError
             body += bytes(message.get("body", b""))
@@ -89,10 +90,15 @@ Handler = Callable[[Request], Awaitable[Reply]]
 
 
 def make_app(
-    vault: Vault, *, rates: Rates | None = None, oidc: OidcSettings | None = None, gate: Gate | None = None
+    vault: Vault,
+    *,
+    rates: Rates | None = None,
+    oidc: OidcSettings | None = None,
+    gate: Gate | None = None,
+    agents: Agents | None = None,
 ) -> Desk:
-    """The web application for analysts: all of /v1, /healthz and /openapi.json."""
-    return Desk(vault, ROUTES, gate=gate or Gate(rates or Rates()), oidc=oidc)
+    """The web application for analysts: all of /v1, /healthz and /openapi.json, and /mcp for agents."""
+    return Desk(vault, ROUTES, gate=gate or Gate(rates or Rates()), oidc=oidc, agents=agents)
 
 
 def make_metrics_app(vault: Vault, *, rates: Rates | None = None) -> Desk:
@@ -104,7 +110,13 @@ class Desk:
     """An ASGI application. One request is one call of the vault, with few steps between them: replays are many."""
 
     def __init__(
-        self, vault: Vault, routes: tuple[Route, ...], *, gate: Gate, oidc: OidcSettings | None = None
+        self,
+        vault: Vault,
+        routes: tuple[Route, ...],
+        *,
+        gate: Gate,
+        oidc: OidcSettings | None = None,
+        agents: Agents | None = None,
     ) -> None:
         self._vault, self._gate, self._paths = vault, gate, Paths(routes)
         described = Reply(200, b"application/json", description(routes, browser_login=oidc is not None))
@@ -113,6 +125,9 @@ class Desk:
             return described
 
         self._own: dict[str, Handler] = {"/openapi.json": describe}
+        self._posted: dict[str, Handler] = {}
+        if agents is not None:
+            self._posted["/mcp"] = lambda request: agents.answer(request, self._call)
         if oidc is not None:
             from discreet.gateway.desk_login import BrowserLogin
 
@@ -151,10 +166,11 @@ class Desk:
         if wait:
             raise too_fast(wait)
         try:
-            own = self._own.get(request.path)
-            if own is not None:
-                _check_method(request.method, ("GET",))
-                return await own(request)
+            for method, handlers in (("GET", self._own), ("POST", self._posted)):
+                own = handlers.get(request.path)
+                if own is not None:
+                    _check_method(request.method, (method,))
+                    return await own(request)
             return await self._pass_on(request)
         finally:
             self._gate.leave(key)
@@ -173,6 +189,10 @@ class Desk:
         return await self._ask(route.verb, request, arguments, needs_token=route.token)
 
     async def _ask(self, verb: str, request: Request, arguments: dict[str, Any], *, needs_token: bool = True) -> Reply:
+        return reply_of(await self._call(verb, request, arguments, needs_token=needs_token))
+
+    async def _call(self, verb: str, request: Request, arguments: dict[str, Any], *, needs_token: bool = True) -> Frame:
+        """What the vault says. Tokens that it accepts or refuses are noted at the gate."""
         token = request.token if needs_token else None
         try:
             text = json_bytes(arguments)
@@ -184,7 +204,7 @@ class Desk:
                 self._gate.accept(token)
         elif frame.header.get("code") == "gateway-login":
             self._gate.fail(request.address, token)
-        return reply_of(frame)
+        return frame
 
     async def _finish_login(self, login: BrowserLogin, request: Request) -> Reply:
         reply = await self._ask("login", request, await login.finish(request), needs_token=False)

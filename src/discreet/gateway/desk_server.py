@@ -11,7 +11,7 @@ import signal
 import socket
 import ssl
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from discreet.extras import need
 from discreet.gateway.desk import Desk, make_app, make_metrics_app
 from discreet.gateway.desk_rates import Gate, Rates
 from discreet.gateway.frames import Link
+from discreet.gateway.mcp import Agents, is_installed
 from discreet.gateway.settings import Settings
 
 SILENT = 1000
@@ -70,8 +71,9 @@ async def _serve(
     loop, link = asyncio.get_running_loop(), Link(vault)
     loop.set_exception_handler(lambda *_: None)  # what it would write might hold an address
     grace = math.ceil(3 * settings.answer_after) + GRACE
-    gate = Gate(rates or Rates())
-    servers = [_server(make_app(link, gate=gate, oidc=settings.oidc), listening, context, grace)]
+    gate, agents = Gate(rates or Rates()), Agents() if is_installed() else None
+    app = make_app(link, gate=gate, oidc=settings.oidc, agents=agents)
+    servers = [_server(app, listening, context, grace)]
     if metrics:
         servers.append(_server(make_metrics_app(link), metrics, context, grace))
 
@@ -100,10 +102,11 @@ async def _serve(
         if wire is not None:
             await wire.stop(grace)
 
-    try:
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(link.close)
+        if agents is not None:
+            await stack.enter_async_context(agents.running())
         await asyncio.gather(announce(), serve_wire(), *(server.serve() for server in servers))
-    finally:
-        await link.close()
 
 
 def _server(app: Desk, sockets: Sequence[socket.socket], context: ssl.SSLContext | None, grace: int) -> Any:

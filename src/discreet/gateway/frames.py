@@ -195,7 +195,8 @@ def refusal(error: DiscreetError, sql: str | None = None) -> Frame:
     header: dict[str, Any] = {"ok": False, "kind": type(error).__name__, "code": error.code, "message": str(error)}
     if error.place is not None and (sql is None or error.place[0] == sql):
         header["position"] = error.place[1]
-    return Frame(header)
+    more = getattr(error, "more", None)
+    return Frame(header if more is None else header | {"more": more})
 
 
 # --- the desk's side ----------------------------------------------------------------------------------------

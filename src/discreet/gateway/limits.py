@@ -1,4 +1,5 @@
-"""Limits below the ledger's: of one question, one token, one session and one day, and when a second person must agree.
+"""Limits below the ledger's: of one question, one token, one session and one day, of programs over MCP, and when a
+person must agree.
 
 All are checked and counted in one transaction before an answer is started, so that questions asked at the same time
 cannot exceed them together. The ledger's own limits stay the truth: these only make it spend more slowly.
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 from discreet.errors import BudgetExhausted, NotAllowed, ServiceUnavailable
 from discreet.exact.rational import LEDGER_UNIT, check_epsilon, round_down, round_up
 from discreet.gateway import approvals, audit
+from discreet.gateway.agents import Agent
 from discreet.gateway.audit import microseconds
 from discreet.gateway.settings import Settings
 from discreet.gateway.store import GatewayStore, numbers_in_meta, set_number
@@ -38,6 +40,19 @@ class Reservation:
     epsilon: Fraction
 
 
+class NotConfirmed(NotAllowed):
+    """A question over MCP that a person must confirm. `more` is what the person is shown."""
+
+    code = "gateway-confirm"
+
+    def __init__(self, epsilon: Fraction, above: Fraction) -> None:
+        super().__init__(
+            f"Over MCP, a person must confirm a question above ε = {shown(above)}. This one costs "
+            f"ε = {shown(epsilon)}. Nothing was charged."
+        )
+        self.more = {"epsilon": str(epsilon)}
+
+
 def reserve(
     store: GatewayStore,
     settings: Settings,
@@ -47,33 +62,44 @@ def reserve(
     *,
     digest: str = "",
     sql: str = "",
+    agent: Agent | None = None,
+    why: str = "",
 ) -> Reservation:
     """Count a question against every limit and write it into the audit, or refuse it and count nothing.
 
     A question above `approve_above` uses up the approval of the request with this `digest`. If there is none, a request
-    is filed. A caller who was suspended or revoked since they were authenticated is refused. What was charged before
-    and never answered costs 0, and is counted as a question.
+    is filed. Over MCP, a question above `confirm_above` needs a person: one who confirms it, or one who approves it. A
+    caller who was suspended or revoked since they were authenticated is refused. What was charged before and never
+    answered costs 0, and is counted as a question.
     """
     epsilon = Fraction(0) if epsilon == 0 else check_epsilon(epsilon)
     made: Reservation | None = None
     with store.write() as execute:
         state = _State(execute, settings, caller, now)
+        state.agent = agent
         state.check_running()
         state.check_caller()
         state.check_limits(epsilon)
         above, request = settings.approve_above, None
         needed = above is not None and epsilon > above
-        if needed:
+        alone = agent is not None and epsilon > max(settings.mcp_confirm_above, agent.confirmed)
+        if needed or alone:
             request = approvals.consume(execute, caller, digest, epsilon)
-        if needed and request is None:
+        if alone and not needed and request is None and agent is not None and agent.can_confirm:
+            raise NotConfirmed(epsilon, settings.mcp_confirm_above)
+        if (needed or alone) and request is None:
             number = approvals.file_request(execute, caller, digest, sql, epsilon, now)
         else:
             made = state.add(epsilon, request)
-            audit.append(execute, now, caller.account, "asked", {"sql": sql, "epsilon": shown(epsilon)})
+            details = {"sql": sql, "epsilon": shown(epsilon)}
+            details |= ({} if agent is None else {"via": "mcp"}) | ({"why": approvals.storable(why)} if why else {})
+            audit.append(execute, now, caller.account, "asked", details)
     if made is None:  # raised after the request is stored
+        least = above if needed and above is not None else settings.mcp_confirm_above
+        advice = "" if needed else " Or let a person ask it, without MCP: this client cannot ask one to confirm it."
         raise NotAllowed(
-            f"A question above ε = {shown(above or epsilon)} needs the approval of a second person. It is request "
-            f"{number}: ask the same question again when it is approved. Nothing was charged.",
+            f"A question above ε = {shown(least)} needs the approval of a second person. It is request "
+            f"{number}: ask the same question again when it is approved.{advice} Nothing was charged.",
             code="gateway-approval",
         )
     return made
@@ -86,20 +112,22 @@ def undo(store: GatewayStore, reservation: Reservation) -> None:
     """
     with store.write() as execute:
         found = execute(
-            "SELECT token, units, day, session_start, request FROM reservations WHERE number = ?", reservation.number
+            "SELECT token, units, day, session_start, request, mcp FROM reservations WHERE number = ?",
+            reservation.number,
         )
         if not found:
             return
-        token, units, day, start, request = found[0]
+        token, units, day, start, request, mcp = found[0]
         execute("DELETE FROM reservations WHERE number = ?", reservation.number)
         _set_day(execute, reservation.account, day, _day_spent(execute, reservation.account, day) - int(units))
-        counts = execute("SELECT spent, session_start, session_spent FROM tokens WHERE id = ?", token)
+        counts = execute("SELECT spent, session_start, session_spent, mcp_spent FROM tokens WHERE id = ?", token)
         if counts:
-            spent, now_start, session = counts[0]
-            rest = int(session) - (int(units) if now_start == start else 0)
+            spent, now_start, session, agents = counts[0]
+            back = int(units) if now_start == start else 0
             execute(
-                "UPDATE tokens SET spent = ?, session_spent = ? WHERE id = ?",
-                *(str(int(spent) - int(units)), str(rest), token),
+                "UPDATE tokens SET spent = ?, session_spent = ?, mcp_spent = ? WHERE id = ?",
+                *(str(int(spent) - int(units)), str(int(session) - back), str(int(agents) - (back if mcp else 0))),
+                token,
             )
         if request is not None:
             approvals.give_back(execute, request)
@@ -135,28 +163,30 @@ class _State:
 
     def __init__(self, execute: Execute, settings: Settings, caller: Caller, now: float) -> None:
         self.execute, self.settings, self.caller = execute, settings, caller
+        self.agent: Agent | None = None
         self.at, self.day = microseconds(now), int(now // _DAY)
         self.numbers = numbers_in_meta(execute)
         self.day_spent = _day_spent(execute, caller.account, self.day)
         self.row: tuple[Any, ...] | None = None
-        self.token_spent, self.session_start, self.session_spent = 0, 0, 0
+        self.token_spent, self.session_start, self.session_spent, self.mcp_spent = 0, 0, 0, 0
         if caller.token is not None:
             self._read_token(caller.token)
 
     def _read_token(self, token: str) -> None:
         found = self.execute(
             "SELECT tokens.revoked, tokens.expires, accounts.suspended, tokens.spent, tokens.session_start, "
-            "tokens.session_last, tokens.session_spent FROM tokens JOIN accounts ON accounts.name = tokens.account "
-            "WHERE tokens.id = ? AND accounts.name = ?",
+            "tokens.session_last, tokens.session_spent, tokens.mcp_spent "
+            "FROM tokens JOIN accounts ON accounts.name = tokens.account WHERE tokens.id = ? AND accounts.name = ?",
             *(token, self.caller.account),
         )
         if not found:
             return
         self.row = found[0]
-        *_, spent, start, last, session = self.row
+        *_, spent, start, last, session, agents = self.row
         self.token_spent, self.session_start, self.session_spent = int(spent), start, int(session)
+        self.mcp_spent = int(agents)
         if not start or self.at - last > microseconds(PAUSE):
-            self.session_start, self.session_spent = self.at, 0
+            self.session_start, self.session_spent, self.mcp_spent = self.at, 0, 0
 
     def check_running(self) -> None:
         """Refuse all while the owner must look."""
@@ -190,6 +220,10 @@ class _State:
                 _Window(token, self.token_spent, "this token", other, code="gateway-token-limit"),
                 _Window(said.session, self.session_spent, "this session", pause, code="gateway-session-limit"),
             ]
+        if self.agent is not None:
+            person = f"{pause} Or let a person ask, without MCP."
+            spent = self.mcp_spent
+            found.append(_Window(said.mcp_session, spent, "this session over MCP", person, code="gateway-mcp-limit"))
         return [one for one in found if one.limit is not None]
 
     def check_limits(self, epsilon: Fraction) -> None:
@@ -201,28 +235,36 @@ class _State:
     def add(self, epsilon: Fraction, request: int | None) -> Reservation:
         """Count it everywhere."""
         units, execute, caller = round_up(epsilon), self.execute, self.caller
+        mcp = int(self.agent is not None)
         number = self.numbers["reservations"] + 1
         set_number(execute, "reservations", number)
         set_number(execute, "asked", self.numbers["asked"] + 1)
         execute(
-            "INSERT INTO reservations (number, account, token, units, day, session_start, request) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            *(number, caller.account, caller.token, str(units), self.day, self.session_start, request),
+            "INSERT INTO reservations (number, account, token, units, day, session_start, request, mcp) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            *(number, caller.account, caller.token, str(units), self.day, self.session_start, request, mcp),
         )
         _set_day(execute, caller.account, self.day, self.day_spent + units)
         if caller.token is not None:
             execute(
-                "UPDATE tokens SET spent = ?, session_start = ?, session_last = ?, session_spent = ? WHERE id = ?",
+                "UPDATE tokens SET spent = ?, session_start = ?, session_last = ?, session_spent = ?, mcp_spent = ? "
+                "WHERE id = ?",
                 *(str(self.token_spent + units), self.session_start, self.at, str(self.session_spent + units)),
-                caller.token,
+                *(str(self.mcp_spent + units * mcp), caller.token),
             )
         return Reservation(number, caller.account, epsilon)
 
 
-def standing(store: GatewayStore, settings: Settings, caller: Caller, now: float) -> dict[str, dict[str, Fraction]]:
-    """The limits of a caller that are set, each with its ε and what is left of it: question, token, session, day."""
+def standing(
+    store: GatewayStore, settings: Settings, caller: Caller, now: float, agent: Agent | None = None
+) -> dict[str, dict[str, Fraction]]:
+    """The limits of a caller that are set, each with its ε and what is left of it: question, token, session, day, and
+    mcp for an agent.
+    """
     with store.read() as execute:
-        found = _State(execute, settings, caller, now).windows()
+        state = _State(execute, settings, caller, now)
+        state.agent = agent
+        found = state.windows()
     return {
         one.code.split("-")[1]: {"limit": one.limit, "left": Fraction(one.left, LEDGER_UNIT)}
         for one in found

@@ -16,6 +16,7 @@ from discreet.errors import InvalidArgument, NotAllowed
 from discreet.exact.rational import check_epsilon, exactly
 from discreet.gateway import accounts, approvals, audit, late, limits, policies, questions, tokens
 from discreet.gateway.accounts import find_account
+from discreet.gateway.agents import Agent, read_agent
 from discreet.gateway.approvals import ApprovalRequest
 from discreet.gateway.policies import Proposal
 from discreet.gateway.settings import Settings, seconds_in
@@ -123,11 +124,11 @@ def me(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str
     }
 
 
-@_verb()
+@_verb(may=["via"])
 def budget(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """What the caller may still spend, and about how many questions that is."""
     view = ledger_view(office, caller)
-    found: dict[str, Any] = {"limit": None, "remaining": None, **_limits(office, caller)}
+    found: dict[str, Any] = {"limit": None, "remaining": None, **_limits(office, caller, read_agent(arguments))}
     if view is None:
         return found | {"about": "this account asks nothing new"}
     as_of = office.as_of()
@@ -159,8 +160,8 @@ def ledger_view(office: Office, caller: Caller) -> Ledger | None:
     return office.ledger.for_analyst(caller.account) if caller.role in accounts.CHARGED else None
 
 
-def _limits(office: Office, caller: Caller) -> dict[str, Any]:
-    found = limits.standing(office.store, office.settings, caller, office.now())
+def _limits(office: Office, caller: Caller, agent: Agent | None = None) -> dict[str, Any]:
+    found = limits.standing(office.store, office.settings, caller, office.now(), agent)
     return {name: {key: float(value) for key, value in one.items()} for name, one in found.items()}
 
 

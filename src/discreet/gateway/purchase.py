@@ -38,9 +38,13 @@ class Purchase:
         vault = self._vault
         if vault.is_unsettled:
             raise stopping_error()
-        given = {"digest": self._asked.words, "sql": self._asked.sql}
+        asked = self._asked
         self._reserved = limits.reserve(
-            vault.store, vault.settings, self._caller, self._epsilon, vault.office.now(), **given
+            *(vault.store, vault.settings, self._caller, self._epsilon, vault.office.now()),
+            digest=asked.words,
+            sql=asked.sql,
+            agent=asked.agent,
+            why=asked.why,
         )
         self.before = self._ledger.count
         vault.purchases.add(self)

@@ -110,12 +110,12 @@ _GUARANTEE = {
 _NUMBERS = {"type": "object", "additionalProperties": {"type": "number"}}
 _WHY = _text("Why, in a sentence. It is in the audit log.")
 _TOKEN = _text("The secret, shown this once. It is the bearer of later requests.")
-_PAGE = {
+PAGE = {
     "first": _whole("The number of the first line."),
     "last": _whole("The number of the last line."),
 }
 _SQL = _text("One query in SQL, such as SELECT city, COUNT(*) AS n FROM visits GROUP BY city.")
-_QUESTION = {
+QUESTION = {
     "sql": _SQL,
     "epsilon": _number("The cost ε of the whole question. By default that of the gateway.", exclusiveMinimum=0),
     "within": {
@@ -128,6 +128,7 @@ _QUESTION = {
     "weights": {**_NUMBERS, "description": 'How ε is divided among the columns, such as {"n": 2, "cost": 1}.'},
     "bounds": _object('Bounds below those of the policy, such as {"rows_per_person": 3}.'),
 }
+ANSWER_AFTER = _text("A longer time until the answer than that of the gateway, such as 10s.")
 _ANSWER = {
     "columns": _list("The names of the columns.", "string"),
     "rows": {"type": "array", "description": "The rows, in the order of columns.", "items": {"type": "array"}},
@@ -206,7 +207,7 @@ ROUTES: tuple[Route, ...] = (
         verb="plan",
         about="What a question would cost, and how large its error may be",
         more="Nothing is spent and no row is read. The object is that of `discreet explain --format json`.",
-        takes=_QUESTION,
+        takes=QUESTION,
         needs=["sql"],
         gives={"guarantee": _text("The cost in words."), "columns": _list("Each column with its expected error.")},
     ),
@@ -221,9 +222,10 @@ ROUTES: tuple[Route, ...] = (
         "Arrow stream, the metadata of the schema has that object under `discreet`, without the rows.",
         formats=True,
         takes={
-            **_QUESTION,
-            "answer_after": _text("A longer time until the answer than that of the gateway, such as 10s."),
+            **QUESTION,
+            "answer_after": ANSWER_AFTER,
             "bought_only": {"type": "boolean", "description": "Whether only an answer bought before is wanted."},
+            "why": _WHY,
         },
         needs=["sql"],
         gives=_ANSWER,
@@ -242,7 +244,7 @@ ROUTES: tuple[Route, ...] = (
         path="/v1/history",
         verb="history",
         about="The questions of this account",
-        asks=_PAGE,
+        asks=PAGE,
         gives={"questions": _list("The questions, oldest first.")},
     ),
     Route(
@@ -363,7 +365,7 @@ ROUTES: tuple[Route, ...] = (
         verb="record",
         about="The entries of the ledger",
         more="For owners and auditors.",
-        asks=_PAGE,
+        asks=PAGE,
         gives={"entries": _list("The entries.")},
     ),
     Route(
@@ -372,7 +374,7 @@ ROUTES: tuple[Route, ...] = (
         verb="audit",
         about="The lines of the audit log",
         more="For owners and auditors. Each line has the hash of the one before it.",
-        asks=_PAGE,
+        asks=PAGE,
         gives={"lines": _list("The lines.")},
     ),
     Route(

@@ -26,6 +26,7 @@ from typing import Any
 
 from discreet.errors import InvalidArgument, ServiceUnavailable
 from discreet.gateway.isolation import User, problems, this_user, users_of
+from discreet.gateway.mcp import is_installed
 from discreet.gateway.settings import Address, Settings, load_settings
 
 PATIENCE = 120.0
@@ -244,6 +245,8 @@ class Supervisor:
                 ("postgresql", "") if name == "postgres" else (secure, "/metrics" if name == "metrics" else "")
             )
             found[name] = f"{scheme}://{Address(host, port)}{end}"
+        if is_installed():
+            found["mcp"] = f"{found['http']}/mcp"
         return found
 
     def watch(self) -> None:

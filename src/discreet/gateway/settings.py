@@ -18,7 +18,7 @@ from discreet.ledger.store import URLS
 
 _KEYS = (
     *("http", "postgres", "metrics", "answer_after", "late_allowed", "lanes", "lane_memory", "store", "version"),
-    *("share", "certificate", "key", "users", "log", "question", "limits", "oidc"),
+    *("share", "certificate", "key", "users", "log", "question", "limits", "mcp", "oidc"),
 )
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
@@ -92,6 +92,10 @@ class Settings:
     day: Fraction | None = None
     approve_above: Fraction | None = None
     alert_at: Fraction = Fraction(4, 5)
+    mcp_session: Fraction = Fraction(1)
+    """What one token may spend over MCP in a session."""
+    mcp_confirm_above: Fraction = Fraction(1, 10)
+    """Over MCP, a person confirms each question above this ε."""
     oidc: OidcSettings | None = None
 
     @property
@@ -122,6 +126,7 @@ def settings_of(words: Mapping[str, Any], folder: Path, policy: Policy) -> Setti
     found |= {key: _epsilon(value, key) for key, value in limits.items() if key != "alert_at"}
     if "alert_at" in limits:
         found["alert_at"] = _share(limits["alert_at"])
+    found |= _mcp(given.get("mcp", {}), found.get("session"))
     for key in ("http", "postgres", "metrics"):
         if key in given:
             found[key] = _address(given[key], key)
@@ -167,6 +172,19 @@ def seconds_in(value: Any, what: str, most: float) -> float:
 
 def _epsilon(value: Any, key: str) -> Fraction:
     return check_epsilon(value, key)
+
+
+def _mcp(value: Any, session: Fraction | None) -> dict[str, Fraction]:
+    """What programs may spend over MCP: by default no more than any session may. With 0, a person confirms all."""
+    given = section_of(value, "gateway.mcp", ("session", "confirm_above"))
+    found = {} if session is None else {"mcp_session": session}
+    if "session" in given:
+        found["mcp_session"] = _epsilon(given["session"], "session")
+    if "confirm_above" in given:
+        above = given["confirm_above"]
+        none = above == 0 and not isinstance(above, bool)
+        found["mcp_confirm_above"] = Fraction(0) if none else _epsilon(above, "confirm_above")
+    return found
 
 
 def _share(value: Any) -> Fraction:

@@ -114,10 +114,16 @@ _FIRST = (
         'ask replay explain', 0, 0, 1, '0', 0, 0, '0')""",
 )
 
-_SECOND = (
+_SCRAM = (
     # from it and the name of an account follows the salt of its SCRAM verifiers, also of an account that is not there
     "INSERT INTO meta (name, value) VALUES ('scram_secret', '{secret}')",
 )
 
-MIGRATIONS = (_FIRST, _SECOND)
+_AGENTS = (
+    # what programs spent over MCP in the session of a token, and whether a reservation counts there
+    "ALTER TABLE tokens ADD COLUMN mcp_spent TEXT NOT NULL DEFAULT '0'",
+    "ALTER TABLE reservations ADD COLUMN mcp {integer} NOT NULL DEFAULT 0",
+)
+
+MIGRATIONS = (_FIRST, _SCRAM, _AGENTS)
 """What each version added. The version of a database is the number of those that were applied."""

@@ -219,7 +219,7 @@ class Vault:
         found, key = self._remembered.get(name), asked.ledger_key
         if found is not None and (key is None or await self._in_books(self._is_new, caller, key)):
             return found
-        same = (caller.account, _buys(caller, asked), asked.length, asked.digest, asked.form)
+        same = (caller.account, _buys(caller, asked), asked.length, asked.digest, asked.form, asked.agent)
         if same not in self._running:
             self._check_room(caller)
             task = asyncio.get_running_loop().create_task(self._find_or_buy(caller, asked, name))
