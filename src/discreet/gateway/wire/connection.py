@@ -300,7 +300,8 @@ class Connection:
 
     async def _during(self, work: Awaitable[T]) -> T:
         """Wait for the session. A cancel request ends the wait, and nothing else."""
-        running = self._running = asyncio.ensure_future(work)
+        running: asyncio.Future[T] = asyncio.ensure_future(work)
+        self._running = running
         try:
             return await running
         except asyncio.CancelledError:
