@@ -60,6 +60,7 @@ def _read(lines: str) -> dict[tuple[str, int], Signature]:
 
 
 LOOKUPS = _read("""
+    replace(text, text, text) text
     format_type(oid, int4) text
     pg_get_userbyid(oid) name
     pg_table_is_visible(oid) bool
@@ -120,12 +121,9 @@ _NATIVE = _read("""
     substring(text, int4, int4) text
     substr(text, int4) text
     substr(text, int4, int4) text
-    replace(text, text, text) text
     translate(text, text, text) text
     left(text, int4) text
     right(text, int4) text
-    lpad(text, int4, text) text
-    rpad(text, int4, text) text
     reverse(text) text
     starts_with(text, text) bool
     strpos(text, text) int4
@@ -147,7 +145,7 @@ _NATIVE = _read("""
     pi() float8
     bit_length(text) int4
 """)
-"""Functions that DuckDB has under the same name."""
+"""Functions that DuckDB has under the same name. None makes a much longer text: that memory would not be limited."""
 _RENAMED = {
     "char_length": "length",
     "character_length": "length",
@@ -159,7 +157,7 @@ _RENAMED = {
 NOTHING = {
     **dict.fromkeys(
         (
-            *("pg_get_expr", "pg_get_viewdef", "pg_get_ruledef", "pg_get_triggerdef", "pg_get_partkeydef"),
+            *("pg_get_viewdef", "pg_get_ruledef", "pg_get_triggerdef", "pg_get_partkeydef"),
             *("pg_get_statisticsobjdef", "pg_get_statisticsobjdef_columns", "pg_get_functiondef"),
             *("pg_get_statisticsobjdef_expressions", "pg_get_function_sqlbody", "pg_get_serial_sequence"),
             *("pg_get_partition_constraintdef", "pg_relation_filepath", "pg_get_function_arg_default"),
@@ -563,13 +561,6 @@ def _power(made: Translator, values: list[Value]) -> Value:
     return Value(call("pow", *(cast(made.coerce(value, "float8").node, "float8") for value in values)), "float8")
 
 
-def _regexp_replace(made: Translator, values: list[Value]) -> Value:
-    _needs("regexp_replace", values, 3, 4)
-    parts = [made.coerce(value, "text").node for value in values]
-    parts[1] = call("regex_of", parts[1])
-    return Value(call("regexp_replace", *parts), "text")
-
-
 def _pretty(made: Translator, values: list[Value]) -> Value:
     _needs("pg_size_pretty", values, 1)
     return Value(call("our_pg_size_pretty_1", cast(made.coerce(values[0], "int8").node, "int8")), "text")
@@ -581,6 +572,14 @@ def _ranking(name: str) -> Callable[[Translator, list[Value]], Value]:
         return Value(call(name), "int8")
 
     return ranking
+
+
+def _expression(made: Translator, values: list[Value]) -> Value:
+    """The text of a default. It is kept as its text."""
+    _needs("pg_get_expr", values, 2, 3)
+    for value in values[1:]:
+        made.coerce(value, "text")
+    return Value(cast(values[0].node, "text"), "text")
 
 
 def _refuse_row(made: Translator, values: list[Value]) -> Value:
@@ -613,7 +612,7 @@ _SPECIAL: dict[str, Callable[[Translator, list[Value]], Value]] = {
     "pg_has_role": _role,
     "power": _power,
     "pow": _power,
-    "regexp_replace": _regexp_replace,
+    "pg_get_expr": _expression,
     "row": _refuse_row,
     **{name: _ranking(name) for name in ("row_number", "rank", "dense_rank")},
     "now": _moment("timestamptz"),

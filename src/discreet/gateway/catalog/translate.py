@@ -152,6 +152,7 @@ class Translator:
         starred = isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
         if starred:
             check_parts(node, ("this", "table", "db"))
+            check_parts(node.this if isinstance(node, exp.Column) else node, ())
             table, schema = name_of(node.args.get("table")), name_of(node.args.get("db"))
             return [
                 (one.name, Value(column(one.name, source.name), one.type))
