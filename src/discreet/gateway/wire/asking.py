@@ -1,4 +1,4 @@
-"""A question to the vault, and its answer as rows for a client. Nothing is charged but by `answer` in the mode answer."""
+"""A question to the vault, and its answer as rows for a client. Only `answer` in the mode answer may charge."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from discreet.gateway.wire.shapes import (
     named_fields,
     rows_of,
 )
-from discreet.gateway.wire.statements import Statement
+from discreet.gateway.wire.statement import Statement
 from discreet.gateway.wire.values import Column, Described, Notice, Refusal
 from discreet.ledger.record import read_guarantee
 
@@ -104,9 +104,7 @@ class Asker:
         if described is not None or any(one.of in ERRORS for one in asked.items):
             known = self._shown(await self._fields_of(asked), asked, options)  # refused here, it costs nothing
         if described is not None and known != described[1]:
-            raise Refusal(
-                "cached plan must not change result type", state="0A000", hint="Prepare the statement again."
-            )
+            raise Refusal("cached plan must not change result type", state="0A000", hint="Prepare the statement again.")
         if options.mode == "preview":
             return await self._preview(asked, options)
         if options.mode == "rehearse":
@@ -209,13 +207,13 @@ def _summary(facts: Mapping[str, Any]) -> str:
     return "; ".join(said)
 
 
-def _errors_in_words(
-    table: Any, facts: Mapping[str, Any], fields: Sequence[Field], names: Sequence[str]
-) -> list[str]:
+def _errors_in_words(table: Any, facts: Mapping[str, Any], fields: Sequence[Field], names: Sequence[str]) -> list[str]:
     """The errors of each column, as notices."""
     found = []
     for name, place in zip(names, asked_fields(fields), strict=True):
-        errors = [n for n, one in enumerate(fields) if one.error_of == fields[place].name and one.name.endswith("_error")]
+        errors = [
+            n for n, one in enumerate(fields) if one.error_of == fields[place].name and one.name.endswith("_error")
+        ]
         values = [one for n in errors for one in table.column(n).to_pylist() if isinstance(one, int | float)]
         if values:
             shown = f"± {max(values):,.6g}" if min(values) == max(values) else f"at most ± {max(values):,.6g}"

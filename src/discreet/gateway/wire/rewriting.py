@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlglot import exp
 
-from discreet.gateway.wire.statements import Statement
+from discreet.gateway.wire.statement import Statement
 from discreet.gateway.wire.texts import Edit, Edited, depths, kind_of
 from discreet.gateway.wire.values import Refusal
 

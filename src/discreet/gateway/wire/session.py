@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from discreet._version import __version__
 from discreet.errors import DiscreetError
@@ -19,10 +19,12 @@ from discreet.gateway.wire.cursors import Cursor, Cursors
 from discreet.gateway.wire.errors import FAILED, refusal_in, refusal_of
 from discreet.gateway.wire.options import OF_QUESTIONS, READ_ONLY, Settings, seconds
 from discreet.gateway.wire.parameters import type_named, value_of
-from discreet.gateway.wire.statements import Statement, is_question, read_statements
+from discreet.gateway.wire.statement import Statement
+from discreet.gateway.wire.statements import is_question, read_statements
 from discreet.gateway.wire.transactions import Transactions
 from discreet.gateway.wire.values import TYPES, Column, Described, Notice, Refusal, Result
 
+T = TypeVar("T")
 _PLAN = (Column("QUERY PLAN"),)
 _ALL = (Column("name"), Column("setting"), Column("description"))
 _MOST_PREPARED = 200
@@ -273,7 +275,9 @@ class Session:
         if not name:
             told = {**OF_QUESTIONS, **READ_ONLY}
             known = {**self.settings.all, **await self._own_settings()}
-            return Result("SHOW", columns, [(one, known[one], told.get(one, "")) for one in sorted(known, key=str.lower)])
+            return Result(
+                "SHOW", columns, [(one, known[one], told.get(one, "")) for one in sorted(known, key=str.lower)]
+            )
         if name in READ_ONLY:
             return Result("SHOW", columns, [((await self._own_settings())[name],)])
         return Result("SHOW", columns, [(self.settings.shown(name)[1],)])
@@ -364,7 +368,7 @@ _RUN: dict[str, Callable[[Session, Statement], Result | Awaitable[Result]]] = {
 }
 
 
-async def _guarded(call: Awaitable[Any]) -> Any:
+async def _guarded(call: Awaitable[T]) -> T:
     """Whatever fails unexpectedly says always the same: its message might hold a value."""
     try:
         return await call
