@@ -1,0 +1,49 @@
+"""PostgreSQL's SQL as clients send it. It adds to sqlglot's dialect: `$1,$2` without a space, and types like `oid[]`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.tokens import Token, TokenType
+
+_MARK = "\x02"
+_PIECES = re.compile(
+    r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/
+    | (?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?P=tag) | (?<![\w$])\$(?P<number>\d+)""",
+    re.VERBOSE | re.DOTALL,
+)
+"""What is quoted, a comment, or a parameter. Only parameters have a number."""
+
+
+def _mark(piece: re.Match[str]) -> str:
+    return piece[0] if piece["number"] is None else _MARK + piece["number"]
+
+
+class PostgresText(Postgres):
+    """PostgreSQL's SQL as clients send it. Functions keep the names that were written."""
+
+    PRESERVE_ORIGINAL_NAMES = True
+
+    class Tokenizer(Postgres.Tokenizer):
+        SINGLE_TOKENS = {**Postgres.Tokenizer.SINGLE_TOKENS, _MARK: TokenType.PARAMETER}
+
+        def tokenize(self, sql: str) -> list[Token]:
+            """The tokens of a text. A parameter is never the start of a dollar-quoted text. Places are kept."""
+            return super().tokenize(_PIECES.sub(_mark, sql.replace(_MARK, " ")))
+
+    class Parser(Postgres.Parser):
+        def _parse_types(self, *arguments: Any, **options: Any) -> exp.Expr | None:
+            kind = super()._parse_types(*arguments, **options)
+            while isinstance(kind, exp.ObjectIdentifier | exp.DataType) and self._is_array(kind):
+                self._advance(2)
+                kind = exp.DataType(this=exp.DType.ARRAY, expressions=[kind], nested=True)
+            return kind
+
+        def _is_array(self, kind: exp.Expr) -> bool:
+            named = isinstance(kind, exp.ObjectIdentifier) or kind.this == exp.DType.ARRAY
+            brackets = (TokenType.L_BRACKET, TokenType.R_BRACKET)
+            following = self._tokens[self._index : self._index + 2]
+            return named and tuple(token.token_type for token in following) == brackets

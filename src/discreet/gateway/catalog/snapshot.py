@@ -1,0 +1,44 @@
+"""What every empty PostgreSQL 15 holds in its catalog: relations, types, functions. Written by make_catalog.py."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from discreet.gateway.wire.values import Column
+
+Row = dict[str, Any]
+
+
+class Kept:
+    """A relation: its schema, its name, its columns and its rows."""
+
+    def __init__(self, schema: str, name: str, columns: list[list[str]], rows: list[list[Any]]) -> None:
+        self.schema, self.name, self.rows = schema, name, rows
+        self.columns = tuple(Column(*column) for column in columns)
+
+    @property
+    def records(self) -> Iterator[Row]:
+        """The rows with the names of their columns."""
+        names = [column.name for column in self.columns]
+        return (dict(zip(names, row, strict=True)) for row in self.rows)
+
+    def add(self, rows: list[Row]) -> Kept:
+        """The same relation with more rows."""
+        more = [[row[column.name] for column in self.columns] for row in rows]
+        return Kept(self.schema, self.name, [list(column) for column in self.columns], self.rows + more)
+
+
+@cache
+def load() -> tuple[dict[tuple[str, str], Kept], dict[str, list[list[Any]]]]:
+    """The relations by schema and name, and what functions say about PostgreSQL's own objects."""
+    packed = resources.files(__package__).joinpath("postgres15.json.gz").read_bytes()
+    read = json.loads(gzip.decompress(packed))
+    relations = {(one["schema"], one["name"]): Kept(**one) for one in read["relations"]}
+    keywords = [["word", "text"], ["catcode", "char"], ["barelabel", "bool"], ["catdesc", "text"], ["baredesc", "text"]]
+    relations["pg_catalog", "pg_get_keywords"] = Kept("pg_catalog", "pg_get_keywords", keywords, read["said"]["keywords"])
+    return relations, read["said"]
