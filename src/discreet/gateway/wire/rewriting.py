@@ -58,6 +58,16 @@ class Rewritten:
 
 def rewritten(statement: Statement, literals: Mapping[int, str], database: str) -> Rewritten:
     """The question of a statement, with these literals for its parameters."""
+    if literals:
+        return _rewritten(statement, literals, database)
+    key = ("rewritten", database)
+    if key not in statement.memory:
+        statement.memory[key] = _rewritten(statement, literals, database)
+    known: Rewritten = statement.memory[key]
+    return known
+
+
+def _rewritten(statement: Statement, literals: Mapping[int, str], database: str) -> Rewritten:
     query, text = statement.query, statement.text
     assert query is not None
     edits = [*_without_schemas(query, database, text), *_dates(query, statement)]

@@ -28,6 +28,9 @@ T = TypeVar("T")
 _PLAN = (Column("QUERY PLAN"),)
 _ALL = (Column("name"), Column("setting"), Column("description"))
 _MOST_PREPARED = 200
+_MOST_REMEMBERED, _LONGEST_REMEMBERED = 50, 10_000
+_CHANGING = ("set", "reset", "discard", "commit", "rollback", "rollback to")
+"""What may change a setting that clients are told."""
 _OF_CATALOG = "The catalog: names and types only. Nothing private is read, and nothing is charged."
 
 
@@ -91,6 +94,7 @@ class Session:
         self._cursors = Cursors()
         self._transactions = Transactions(settings, self._cursors)
         self._prepared: dict[str, _Prepared] = {}
+        self._read: dict[str, list[Statement]] = {}
 
     @property
     def status(self) -> str:
@@ -116,7 +120,14 @@ class Session:
     def read(self, text: str) -> list[Statement]:
         """The statements of a text. It runs nothing, and may run in a thread."""
         try:
-            return read_statements(text, self._catalog.answers)
+            found = self._read.get(text)
+            if found is None:
+                found = read_statements(text, self._catalog.answers)
+                if len(text) <= _LONGEST_REMEMBERED:
+                    self._read[text] = found
+                while len(self._read) > _MOST_REMEMBERED:
+                    self._read.pop(next(iter(self._read)), None)
+            return [replace(one) for one in found]
         except RecursionError:
             raise Refusal("The statement is nested too deeply. Simplify it.", state="54001") from None
 
@@ -126,6 +137,8 @@ class Session:
 
     async def run(self, statement: Statement, values: Sequence[Any] = ()) -> Result:
         """Run a statement. A question may be charged here."""
+        if statement.what not in _CHANGING:
+            return await _guarded(self._in_time(statement, values))
         before = self.settings.reported
         result = await _guarded(self._in_time(statement, values))
         after = self.settings.reported

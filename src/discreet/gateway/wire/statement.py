@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlglot import exp
@@ -30,6 +30,8 @@ class Statement:
     inner: Statement | None = None
     name: str = ""
     given: Any = None
+    memory: dict[Any, Any] = field(default_factory=dict)
+    """What follows from the text alone, found once for all copies."""
 
     @property
     def is_empty(self) -> bool:
@@ -39,6 +41,12 @@ class Statement:
     @property
     def parameters(self) -> list[tuple[int, int, int]]:
         """The parameters such as $1: the number of each, and its first and last character."""
+        if "parameters" not in self.memory:
+            self.memory["parameters"] = self._parameters()
+        known: list[tuple[int, int, int]] = self.memory["parameters"]
+        return known
+
+    def _parameters(self) -> list[tuple[int, int, int]]:
         found = []
         for mark, number in zip(self.tokens, self.tokens[1:], strict=False):
             if kind_of(mark) == "PARAMETER" and kind_of(number) == "NUMBER" and number.start == mark.end + 1:
