@@ -25,7 +25,10 @@ def client():
         "SELECT current_schema(), current_database()": [("public", "clinic")],
         "SELECT current_user": [("ana",)],
         "VALUES (1), (2)": [(1,), (2,)],
-        "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname NOT LIKE '%\\_%' ORDER BY 1": [("prices",), ("visits",)],
+        "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname NOT LIKE '%\\_%' ORDER BY 1": [
+            ("prices",),
+            ("visits",),
+        ],
         "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1": [
             ("prices",),
             ("visits",),
