@@ -91,7 +91,9 @@ class LocalVault:
 
     def do_budget(self) -> Frame:
         left = float(self.database.ledger.remaining.epsilon)
-        return _json({"remaining": {"epsilon": left, "delta": 0}, "limit": {"epsilon": 100, "delta": 1e-5}, "about": "9"})
+        return _json(
+            {"remaining": {"epsilon": left, "delta": 0}, "limit": {"epsilon": 100, "delta": 1e-5}, "about": "9"}
+        )
 
     def do_describe(self, sql: str) -> Frame:
         return _json({"columns": [vars(column) for column in self.database.describe(sql)]})

@@ -190,7 +190,9 @@ class Catalog:
         if element_of(kind) in REFERENCES:
             said = getattr(self._lookups, f"said_{element_of(kind)}")
             one = lambda number: Reference(number, said(number))  # noqa: E731
-            return (lambda values: [None if value is None else one(value) for value in values]) if is_array(kind) else one
+            return (
+                (lambda values: [None if value is None else one(value) for value in values]) if is_array(kind) else one
+            )
         if is_record(kind):
             return lambda value: "(" + ",".join("" if part is None else str(part) for part in value.values()) + ")"
         if kind == "anyarray":

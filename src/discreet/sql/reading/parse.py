@@ -321,7 +321,9 @@ def _query(text: Any) -> Parsed:
         raise QueryError("This text contains no query. Write SELECT COUNT(*) FROM visits.", code="sql-not-a-query")
     if len(statements) > 1:
         start, end = _second(sql)
-        said = f"Only one query at a time is supported, and these are {len(statements)} statements. Ask them one by one."
+        said = (
+            f"Only one query at a time is supported, and these are {len(statements)} statements. Ask them one by one."
+        )
         raise sql.at(QueryError(said + sql.underlined(start, end), code="sql-one-at-a-time"), start)
     [statement] = statements
     if isinstance(statement, exp.Select | exp.SetOperation):
