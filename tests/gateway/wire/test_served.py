@@ -122,10 +122,7 @@ def test_an_upgrade_ends_connections_after_what_they_run(start: Callable[..., Ga
     def ask() -> None:
         with psycopg.connect(gateway.dsn(), autocommit=True) as connection:
             found.append(connection.execute(COUNT).fetchall())
-            with pytest.raises(psycopg.Error):
-                while True:  # until the pair that it knows has stopped
-                    connection.execute("SELECT 1")
-                    time.sleep(0.1)
+            wait_until(lambda: _is_ended(connection))
             found.append("ended")
 
     thread = threading.Thread(target=ask)
