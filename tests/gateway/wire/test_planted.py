@@ -15,9 +15,9 @@ from discreet.errors import NotAllowed
 from discreet.gateway import scram, tokens
 from discreet.gateway.scram import Exchanges
 from discreet.gateway.tokens import Callers
-from discreet.gateway.wire import connection, handshake
+from discreet.gateway.wire import dialog, handshake
 from discreet.gateway.wire.cancels import Cancels
-from discreet.gateway.wire.connection import Connection
+from discreet.gateway.wire.dialog import Dialog
 
 from ..test_scram import CERTIFICATE, Login, token_of
 from . import raw
@@ -43,9 +43,9 @@ def plant(monkeypatch: pytest.MonkeyPatch, bug: Bug) -> None:
     wrong: dict[str, Any] = {}
     exec(compile(source.replace(bug.old, bug.new), "planted", "exec"), names, wrong)
     monkeypatch.setattr(bug.owner, bug.name, wrong[bug.name])
-    for kind, handler in list(connection._HANDLERS.items()):
+    for kind, handler in list(dialog._HANDLERS.items()):
         if handler is right:
-            monkeypatch.setitem(connection._HANDLERS, kind, wrong[bug.name])
+            monkeypatch.setitem(dialog._HANDLERS, kind, wrong[bug.name])
 
 
 # --- the checks -------------------------------------------------------------------------------------------
@@ -155,24 +155,24 @@ def a_session_ends_when_its_token_is_rotated(doors: Doors) -> None:
 
 MUTANTS = {
     "describe_runs": Bug(
-        Connection,
+        Dialog,
         "_described",
         "    found = await",
         "    await self._run(prepared.statement)\n    found = await",
         describing_runs_nothing,
     ),
     "portal_run_at_every_execute": Bug(
-        Connection, "_execute", "first = not portal.has_begun", "first = True", a_portal_runs_once
+        Dialog, "_execute", "first = not portal.has_begun", "first = True", a_portal_runs_once
     ),
     "messages_after_an_error_answered": Bug(
-        Connection,
+        Dialog,
         "_refuse",
         'self._is_skipping = kind not in (b"Q", b"F", b"S")',
         "self._is_skipping = False",
         after_an_error_nothing_is_run,
     ),
     "portals_kept_after_their_transaction": Bug(
-        Connection, "_ready", 'status != "T"', 'status == "X"', portals_end_with_their_transaction
+        Dialog, "_ready", 'status != "T"', 'status == "X"', portals_end_with_their_transaction
     ),
     "any_key_cancels": Bug(
         Cancels, "cancel", "not same or cancel is None", "cancel is None", only_the_right_key_cancels
