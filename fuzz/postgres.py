@@ -155,7 +155,10 @@ class Postgres:
             one.content.count(b";") + 1
         ):
             raise Broken("more was run than was asked for", self._log.runs[runs:])
-        if any(connection._kept.size > MOST_KEPT for connection in list(self._server._connections)):
+        if any(
+            connection.dialog is not None and connection.dialog.kept.size > MOST_KEPT
+            for connection in list(self._server._connections)
+        ):
             raise Broken("a connection keeps too much")
         if self._other.kinds(self._raw.query("rows 1")) != "TDCZ":
             raise Broken("others are not served")

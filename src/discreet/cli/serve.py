@@ -23,7 +23,7 @@ def serve(
         bool, typer.Option("--not-isolated", help="Start even though the desk could read the data, to try things out.")
     ] = False,
 ) -> None:
-    """Serve a data set to analysts over HTTP, and to AI agents over MCP: they see only what the ledger pays for.
+    """Serve a data set over HTTP, to clients of PostgreSQL, and to AI agents: they see only what the ledger pays for.
 
     Two processes are started. The vault has the data, the ledger and the accounts. The desk is what analysts reach, and
     has nothing. Started as root, each gets its own user, and the desk cannot read the data even if somebody takes it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import socket
 import sys
 from pathlib import Path
@@ -12,10 +13,14 @@ from discreet.gateway.desk_server import serve_desk
 from discreet.gateway.isolation import harden
 from discreet.gateway.settings import OidcSettings, Settings
 
+FILES = 8192
+"""So many files may be open: connections over HTTP and PostgreSQL, and some more."""
+
 
 def main() -> None:
     """Serve until the supervisor says stop."""
     harden(ends_with_parent=True)
+    _allow_many_files()
     opening = json.load(sys.stdin)
     listening = {name: socket.socket(fileno=number) for name, number in opening["listening"].items()}
     oidc = opening["oidc"]
@@ -38,6 +43,14 @@ def main() -> None:
     except DiscreetError as error:
         print(f"error [{error.code}]: {error}", file=sys.stderr)
         sys.exit(1)
+
+
+def _allow_many_files() -> None:
+    """Every connection is an open file: allow as many as this user may have."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES if most == resource.RLIM_INFINITY else min(FILES, most)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 if __name__ == "__main__":

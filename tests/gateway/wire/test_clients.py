@@ -109,14 +109,14 @@ def test_many_rows_are_sent_as_fast_as_they_are_read(doors: Doors) -> None:
     client.send(raw.query("rows 200000"))
     other = doors.client()
     assert other.kinds(raw.query("rows 1")) == "TDCZ"
-    [stuck] = [one for one in doors.wire.server._connections if one._is_busy]
+    [stuck] = [one for one in doors.wire.server._connections if one.dialog is not None and one.dialog.is_busy]
     eventually(lambda: stuck._stream._writer.transport.get_write_buffer_size() > 0)
     assert stuck._stream._writer.transport.get_write_buffer_size() < 2**20
     assert other.kinds(raw.query("rows 1")) == "TDCZ"
     found = client.until_ready()
     assert len(found) == 200_003
     client.send(raw.query("rows 200000"))
-    eventually(lambda: stuck._is_busy)
+    eventually(lambda: stuck.dialog.is_busy)
     client.close()
     eventually(lambda: stuck not in doors.wire.server._connections)
 

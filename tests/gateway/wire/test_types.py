@@ -50,6 +50,10 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     **{f"{kind}[]": st.lists(st.integers(-(2**31), 2**31 - 1), max_size=5) for kind in ("int4", "int8")},
     "int2vector": st.lists(st.integers(0, 9), max_size=5),
     "oidvector": st.lists(st.integers(0, 9), max_size=5),
+    "bool[]": st.lists(st.booleans(), max_size=5),
+    "float8[]": st.lists(st.floats(allow_nan=False), max_size=5),
+    "json": TEXTS,
+    "regproc": st.integers(0, 2**32 - 1),
 }
 
 
@@ -68,7 +72,7 @@ def test_what_is_written_is_read_again(kind: str, form: int) -> None:
         found = read_value(kind, form, writer(kind, form)(value))
         assert found == value
         assert type(found) is type(value)
-        if kind.startswith("float"):
+        if kind in ("float4", "float8"):
             assert math.copysign(1, found) == math.copysign(1, value)
 
     again()
@@ -201,6 +205,31 @@ def test_a_number_that_does_not_fit_is_refused() -> None:
         with pytest.raises(Refusal) as info:
             types.data_rows([(2**70,)], types.field_writers([types.Column("n", kind)], [form]))
         assert info.value.state == "22003"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text", "binary"),
+    [
+        ("interval", datetime.timedelta(1, 3723, 500_000), b"1 day 01:02:03.500000", (3_723_500_000, 1, 0)),
+        ("interval", datetime.timedelta(-2), b"-2 days 00:00:00", (0, -2, 0)),
+        ("interval", "1 mon", b"1 mon", None),
+        ("time", datetime.time(1, 2, 3), b"01:02:03", (3_723_000_000,)),
+        ("regclass", "visits", b"visits", None),
+        ("record", "(1,2)", b"(1,2)", None),
+        ("aclitem[]", ["alice=r/alice"], b"{alice=r/alice}", None),
+    ],
+)
+def test_types_of_the_catalog(kind: str, value: Any, text: bytes, binary: tuple[int, ...] | None) -> None:
+    assert writer(kind, TEXT)(value) == text
+    if binary is None:
+        with pytest.raises(Refusal) as info:
+            writer(kind, BINARY)(value)
+        assert info.value.state == "0A000"
+    else:
+        assert writer(kind, BINARY)(value) == struct.pack("!q" + "i" * (len(binary) - 1), *binary)
+    assert read_value("record", TEXT, b"(1)") == "(1)"
+    with pytest.raises(Refusal):
+        read_value("record", BINARY, b"")
 
 
 def test_formats() -> None:

@@ -34,21 +34,20 @@ _MACROS = """
     CREATE MACRO array_without(one, gone) AS list_filter(one, lambda kept: kept IS DISTINCT FROM gone);
     CREATE MACRO numbered(one) AS list_transform(one, lambda value, place: {'x': value, 'n': place::INTEGER});
     CREATE MACRO no_options() AS []::STRUCT(option_name VARCHAR, option_value VARCHAR)[];
-    CREATE MACRO bounded_series(first, last, step) AS CASE WHEN step = 0 THEN error('22023')
-        WHEN abs(last::DOUBLE - first) / abs(step) > 100000 THEN error('54000') ELSE generate_series(first, last, step) END;
 """
 _GRANTS = "STRUCT(grantor BIGINT, grantee BIGINT, privilege_type VARCHAR, is_grantable BOOLEAN)[]"
-STATES = {
-    "22012": "division by zero",
-    "22023": "step size cannot equal zero",
-    "54000": "The series has more than 100,000 values.",
-}
+STATES = {"22012": "division by zero"}
 """Errors that come from inside of a statement."""
 
 
 def make_database(kept: Mapping[tuple[str, str], Kept], lookups: Lookups) -> duckdb.DuckDBPyConnection:
     """A database with the relations and the functions. Nothing in it can be changed, and it reaches nothing else."""
-    limits = {"threads": 1, "memory_limit": MEMORY, "max_temp_directory_size": "0B", "autoinstall_known_extensions": False}
+    limits = {
+        "threads": 1,
+        "memory_limit": MEMORY,
+        "max_temp_directory_size": "0B",
+        "autoinstall_known_extensions": False,
+    }
     database = duckdb.connect(":memory:", config={**limits, "autoload_known_extensions": False})
     database.execute("SET python_enable_replacements = false")
     database.execute("CREATE SCHEMA pg; CREATE SCHEMA info; CREATE SCHEMA kept")
@@ -74,7 +73,7 @@ def _add_relation(database: duckdb.DuckDBPyConnection, schema: str, name: str, r
         database.unregister("arriving")
     if shared and (schema, name) not in VIEWS:
         # privileges name the account that asks
-        shown = "list_transform(\"{0}\", lambda item: replace(item, chr(1), getvariable('who_quoted'))) AS \"{0}\""
+        shown = 'list_transform("{0}", lambda item: replace(item, chr(1), getvariable(\'who_quoted\'))) AS "{0}"'
         parts = [shown.format(c.name) if c.type == "aclitem[]" else f'"{c.name}"' for c in relation.columns]
         database.execute(f'CREATE VIEW {schema}."{name}" AS SELECT {", ".join(parts)} FROM kept."{name}"')
 
@@ -123,9 +122,10 @@ def _add_functions(database: duckdb.DuckDBPyConnection, lookups: Lookups) -> Non
     add("our_pg_has_role_2", lookups.pg_has_role, ["VARCHAR"] * 2, "BOOLEAN")
     add("our_aclexplode_1", lookups.acl_explode, ["VARCHAR[]"], _GRANTS)
     add("our_acldefault_2", lookups.acl_default, ["VARCHAR", "BIGINT"], "VARCHAR[]")
+    add("bounded_series", lookups.series, ["BIGINT"] * 3, "BIGINT[]")
     add("divide_whole", _division(lookups), ["BIGINT", "BIGINT"], "BIGINT")
     add("said_array", write_array, ["VARCHAR[]"], "VARCHAR")
-    add("our_array_to_string", _join_texts, ["VARCHAR[]", "VARCHAR", "VARCHAR"], "VARCHAR", nulls=True)
+    add("our_array_to_string", _joiner(lookups), ["VARCHAR[]", "VARCHAR", "VARCHAR"], "VARCHAR", nulls=True)
     add("our_format", _formatter(lookups), ["VARCHAR", "VARCHAR[]"], "VARCHAR")
 
 
@@ -170,10 +170,14 @@ def write_array(values: list[str | None]) -> str:
     return "{" + ",".join(map(written, values)) + "}"
 
 
-def _join_texts(values: list[str | None] | None, between: str | None, missing: str | None) -> str | None:
-    if values is None or between is None:
-        return None
-    return between.join(missing if one is None else one for one in values if one is not None or missing is not None)
+def _joiner(lookups: Lookups) -> Callable[..., str | None]:
+    def join(values: list[str | None] | None, between: str | None, missing: str | None) -> str | None:
+        if values is None or between is None:
+            return None
+        lookups.check_length(len(values) * (len(between) + len(missing or "")))
+        return between.join(missing if one is None else one for one in values if one is not None or missing is not None)
+
+    return join
 
 
 def _formatter(lookups: Lookups) -> Callable[[str, list[str | None]], str]:

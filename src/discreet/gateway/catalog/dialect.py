@@ -11,11 +11,11 @@ from sqlglot.tokens import Token, TokenType
 
 _MARK = "\x02"
 _PIECES = re.compile(
-    r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/
-    | (?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?P=tag) | (?<![\w$])\$(?P<number>\d+)""",
+    r"""[eE]'(?:[^'\\]|\\.|'')*(?:'|\Z) | '(?:[^']|'')*(?:'|\Z) | "(?:[^"]|"")*(?:"|\Z) | --[^\n]*
+    | /\*.*?(?:\*/|\Z) | (?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?:(?P=tag)|\Z) | (?<![\w$])\$(?P<number>\d+)""",
     re.VERBOSE | re.DOTALL,
 )
-"""What is quoted, a comment, or a parameter. Only parameters have a number."""
+"""What is quoted, a comment, or a parameter, which has a number. What is never closed ends with the text: this is linear."""
 
 
 def _mark(piece: re.Match[str]) -> str:
@@ -23,9 +23,7 @@ def _mark(piece: re.Match[str]) -> str:
 
 
 class PostgresText(Postgres):
-    """PostgreSQL's SQL as clients send it. Functions keep the names that were written."""
-
-    PRESERVE_ORIGINAL_NAMES = True
+    """PostgreSQL's SQL as clients send it."""
 
     class Tokenizer(Postgres.Tokenizer):
         SINGLE_TOKENS = {**Postgres.Tokenizer.SINGLE_TOKENS, _MARK: TokenType.PARAMETER}

@@ -210,7 +210,10 @@ def _compare(made: Translator, node: exp.Expr, scope: Scope) -> Value:
     if _quantifier(node.expression) is not None:
         return _quantified(made, node, scope)
     if isinstance(node.this, exp.Tuple) and isinstance(node.expression, exp.Tuple):
-        sides = [exp.Tuple(expressions=[made.value(one, scope).node for one in side.expressions]) for side in (node.this, node.expression)]
+        sides = [
+            exp.Tuple(expressions=[made.value(one, scope).node for one in side.expressions])
+            for side in (node.this, node.expression)
+        ]
         return Value(type(node)(this=sides[0], expression=sides[1]), "bool")
     left, right = _same(*_pair(made, node, scope))
     return Value(type(node)(this=left, expression=right), "bool")
@@ -340,7 +343,9 @@ def _arithmetic(made: Translator, node: exp.Expr, scope: Scope) -> Value:
     if isinstance(node, exp.Mod | exp.Div):
         right = call("nonzero", right)
     if isinstance(node, exp.Div):
-        return Value(cast(call("divide", cast(left, "float8"), cast(right, "float8")), kind or "float8"), kind or "float8")
+        return Value(
+            cast(call("divide", cast(left, "float8"), cast(right, "float8")), kind or "float8"), kind or "float8"
+        )
     days = {one.type, other.type}
     if kind is None and days <= {"date", "int4", "int8", "timestamp", "timestamptz", "interval"}:
         kind = _moment(node, one.type, other.type)
@@ -393,8 +398,16 @@ def _in(made: Translator, node: exp.Expr, scope: Scope) -> Value:
     if isinstance(node.this, exp.Tuple) or any(isinstance(one, exp.Tuple) for one in node.expressions):
         if node.args.get("query") or not isinstance(node.this, exp.Tuple):
             raise refuse("IN with rows")
-        rows = [exp.Tuple(expressions=[made.value(one, scope).node for one in row.expressions]) for row in node.expressions]
-        return Value(exp.In(this=exp.Tuple(expressions=[made.value(one, scope).node for one in node.this.expressions]), expressions=rows), "bool")
+        rows = [
+            exp.Tuple(expressions=[made.value(one, scope).node for one in row.expressions]) for row in node.expressions
+        ]
+        return Value(
+            exp.In(
+                this=exp.Tuple(expressions=[made.value(one, scope).node for one in node.this.expressions]),
+                expressions=rows,
+            ),
+            "bool",
+        )
     value = made.value(node.this, scope)
     if node.args.get("query"):
         query, columns = made.query(node.args["query"], scope)
@@ -469,7 +482,9 @@ def _array(made: Translator, node: exp.Expr, scope: Scope) -> Value:
         query, columns = made.query(node.expressions[0], scope)
         kind = "text" if columns[0].type == UNKNOWN else columns[0].type
         # the order inside is kept, because DuckDB reads with one thread
-        return Value(call("coalesce", exp.Subquery(this=_listed(query)), cast(exp.Array(), array_of(kind))), array_of(kind))
+        return Value(
+            call("coalesce", exp.Subquery(this=_listed(query)), cast(exp.Array(), array_of(kind))), array_of(kind)
+        )
     values = [made.value(one, scope) for one in node.expressions]
     kind = merge(one.type for one in values)
     listed = [_alike(made, one, kind) for one in values]
@@ -477,7 +492,9 @@ def _array(made: Translator, node: exp.Expr, scope: Scope) -> Value:
 
 
 def _listed(query: exp.Expr) -> exp.Expr:
-    alias = exp.TableAlias(this=exp.Identifier(this="rows", quoted=True), columns=[exp.Identifier(this="one", quoted=True)])
+    alias = exp.TableAlias(
+        this=exp.Identifier(this="rows", quoted=True), columns=[exp.Identifier(this="one", quoted=True)]
+    )
     made = exp.Select(expressions=[call("list", column("one", "rows"))])
     made.set("from_", exp.From(this=exp.Subquery(this=query, alias=alias)))
     return made
@@ -505,7 +522,11 @@ def _dot(made: Translator, node: exp.Expr, scope: Scope) -> Value:
         schema = name_of(node.this)
         if schema not in ("pg_catalog", "information_schema"):
             raise Refusal(f"function {schema}.{function_name(node.expression)} does not exist", state="42883")
-        return _called(made, node.expression, scope) if type(node.expression) not in _RULES else made.value(node.expression, scope)
+        return (
+            _called(made, node.expression, scope)
+            if type(node.expression) not in _RULES
+            else made.value(node.expression, scope)
+        )
     record = made.value(node.this, scope)
     field = name_of(node.expression)
     if not is_record(record.type) or field not in fields_of(record.type):
@@ -609,5 +630,3 @@ _RULES: dict[type, Rule] = {
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv, exp.Pow), _arithmetic),
     **dict.fromkeys((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor), _bitwise),
 }
-
-

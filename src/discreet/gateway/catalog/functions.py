@@ -12,13 +12,10 @@ from sqlglot import exp
 from discreet.gateway.catalog.names import function_name
 from discreet.gateway.catalog.scopes import Scope, Value, call, cast, null, number, refuse, text
 from discreet.gateway.catalog.types import (
-
     TEXTS,
-
     array_of,
     element_of,
     is_array,
-
     record_of,
 )
 from discreet.gateway.wire.values import Refusal
@@ -60,6 +57,7 @@ def _read(lines: str) -> dict[tuple[str, int], Signature]:
 
 
 LOOKUPS = _read("""
+    replace(text, text, text) text
     format_type(oid, int4) text
     pg_get_userbyid(oid) name
     pg_table_is_visible(oid) bool
@@ -120,12 +118,9 @@ _NATIVE = _read("""
     substring(text, int4, int4) text
     substr(text, int4) text
     substr(text, int4, int4) text
-    replace(text, text, text) text
     translate(text, text, text) text
     left(text, int4) text
     right(text, int4) text
-    lpad(text, int4, text) text
-    rpad(text, int4, text) text
     reverse(text) text
     starts_with(text, text) bool
     strpos(text, text) int4
@@ -147,7 +142,7 @@ _NATIVE = _read("""
     pi() float8
     bit_length(text) int4
 """)
-"""Functions that DuckDB has under the same name."""
+"""Functions that DuckDB has under the same name. None makes a much longer text: that memory would not be limited."""
 _RENAMED = {
     "char_length": "length",
     "character_length": "length",
@@ -159,7 +154,7 @@ _RENAMED = {
 NOTHING = {
     **dict.fromkeys(
         (
-            *("pg_get_expr", "pg_get_viewdef", "pg_get_ruledef", "pg_get_triggerdef", "pg_get_partkeydef"),
+            *("pg_get_viewdef", "pg_get_ruledef", "pg_get_triggerdef", "pg_get_partkeydef"),
             *("pg_get_statisticsobjdef", "pg_get_statisticsobjdef_columns", "pg_get_functiondef"),
             *("pg_get_statisticsobjdef_expressions", "pg_get_function_sqlbody", "pg_get_serial_sequence"),
             *("pg_get_partition_constraintdef", "pg_relation_filepath", "pg_get_function_arg_default"),
@@ -221,7 +216,9 @@ def call_function(made: Translator, name: str, values: Sequence[Value]) -> Value
         return Value(call(f"our_{name}_{len(values)}", *_fitting(made, values, known.takes)), known.gives)
     known = _NATIVE.get((name, len(values)))
     if known is not None:
-        return Value(cast(call(_RENAMED.get(name, name), *_fitting(made, values, known.takes)), known.gives), known.gives)
+        return Value(
+            cast(call(_RENAMED.get(name, name), *_fitting(made, values, known.takes)), known.gives), known.gives
+        )
     if name in _ALWAYS:
         said, kind = _ALWAYS[name]
         return Value(cast(exp.Array() if said == "[]" else text(said), kind), kind)
@@ -264,7 +261,9 @@ def split_array(written: str) -> list[str | None]:
         if piece[1] is None and not piece[2] and piece.end() == len(inside) - 2 and piece.start() == piece.end():
             continue
         plain = (piece[2] or "").strip()
-        found.append(re.sub(r"\\(.)", r"\1", piece[1]) if piece[1] is not None else None if plain.upper() == "NULL" else plain)
+        found.append(
+            re.sub(r"\\(.)", r"\1", piece[1]) if piece[1] is not None else None if plain.upper() == "NULL" else plain
+        )
     return found
 
 
@@ -366,7 +365,10 @@ def _generate_series(made: Translator, values: list[Value]) -> Value:
         raise refuse("generate_series of this type")
     kind = "int8" if any(value.type in ("int8", "oid") for value in whole) else "int4"
     ends = [cast(value.node, "int8") for value in whole]
-    return Value(call("unnest", cast(call("bounded_series", *ends, *([number(1)] if len(ends) == 2 else [])), array_of(kind))), kind)
+    return Value(
+        call("unnest", cast(call("bounded_series", *ends, *([number(1)] if len(ends) == 2 else [])), array_of(kind))),
+        kind,
+    )
 
 
 def _generate_subscripts(made: Translator, values: list[Value]) -> Value:
@@ -395,7 +397,10 @@ def _acl_explode(made: Translator, values: list[Value]) -> Value:
 
 def _acl_default(made: Translator, values: list[Value]) -> Value:
     _needs("acldefault", values, 2)
-    return Value(call("our_acldefault_2", cast(made.coerce(values[0], "char").node, "text"), cast(values[1].node, "oid")), "aclitem[]")
+    return Value(
+        call("our_acldefault_2", cast(made.coerce(values[0], "char").node, "text"), cast(values[1].node, "oid")),
+        "aclitem[]",
+    )
 
 
 def _options_to_table(made: Translator, values: list[Value]) -> Value:
@@ -454,7 +459,9 @@ def _array_to_string(made: Translator, values: list[Value]) -> Value:
     _needs("array_to_string", values, 2, 3)
     array = cast_value(made, made.coerce(values[0], "text[]"), "text[]")
     rest = [made.coerce(value, "text").node for value in values[1:]]
-    return Value(call("our_array_to_string", array.node, *rest, *([] if len(rest) == 2 else [cast(exp.Null(), "text")])), "text")
+    return Value(
+        call("our_array_to_string", array.node, *rest, *([] if len(rest) == 2 else [cast(exp.Null(), "text")])), "text"
+    )
 
 
 def _string_to_array(made: Translator, values: list[Value]) -> Value:
@@ -503,7 +510,12 @@ def _json_object(made: Translator, values: list[Value]) -> Value:
 def _version(made: Translator, values: list[Value]) -> Value:
     _needs("version", values, 0)
     number_said = call_function(made, "current_setting", [Value(text("server_version"))]).node
-    return Value(exp.DPipe(this=text("PostgreSQL "), expression=exp.DPipe(this=number_said, expression=text(", answered by discreet"))), "text")
+    return Value(
+        exp.DPipe(
+            this=text("PostgreSQL "), expression=exp.DPipe(this=number_said, expression=text(", answered by discreet"))
+        ),
+        "text",
+    )
 
 
 def _user(made: Translator, values: list[Value]) -> Value:
@@ -531,7 +543,12 @@ def _privilege(kind: str) -> Callable[[Translator, list[Value]], Value]:
         rest = values[1:] if len(values) == 3 + more else values
         thing = made.coerce(rest[0], "text")
         by_name = thing.type in TEXTS
-        which = call("our_has_privilege_3", text(kind), cast(thing.node, "text" if by_name else "oid"), made.coerce(rest[-1], "text").node)
+        which = call(
+            "our_has_privilege_3",
+            text(kind),
+            cast(thing.node, "text" if by_name else "oid"),
+            made.coerce(rest[-1], "text").node,
+        )
         which.set("this", f"our_has_privilege_{'name' if by_name else 'oid'}")
         for value in rest[1:-1]:
             made.coerce(value, "text")
@@ -544,7 +561,9 @@ def _role(made: Translator, values: list[Value]) -> Value:
     _needs("pg_has_role", values, 2, 3)
     role = made.coerce(values[-2], "name")
     name = role.node if role.type in TEXTS else call("our_pg_get_userbyid_1", cast(role.node, "oid"))
-    return Value(call("our_pg_has_role_2", cast(name, "text"), cast(made.coerce(values[-1], "text").node, "text")), "bool")
+    return Value(
+        call("our_pg_has_role_2", cast(name, "text"), cast(made.coerce(values[-1], "text").node, "text")), "bool"
+    )
 
 
 def _round(name: str) -> Callable[[Translator, list[Value]], Value]:
@@ -563,13 +582,6 @@ def _power(made: Translator, values: list[Value]) -> Value:
     return Value(call("pow", *(cast(made.coerce(value, "float8").node, "float8") for value in values)), "float8")
 
 
-def _regexp_replace(made: Translator, values: list[Value]) -> Value:
-    _needs("regexp_replace", values, 3, 4)
-    parts = [made.coerce(value, "text").node for value in values]
-    parts[1] = call("regex_of", parts[1])
-    return Value(call("regexp_replace", *parts), "text")
-
-
 def _pretty(made: Translator, values: list[Value]) -> Value:
     _needs("pg_size_pretty", values, 1)
     return Value(call("our_pg_size_pretty_1", cast(made.coerce(values[0], "int8").node, "int8")), "text")
@@ -581,6 +593,14 @@ def _ranking(name: str) -> Callable[[Translator, list[Value]], Value]:
         return Value(call(name), "int8")
 
     return ranking
+
+
+def _expression(made: Translator, values: list[Value]) -> Value:
+    """The text of a default. It is kept as its text."""
+    _needs("pg_get_expr", values, 2, 3)
+    for value in values[1:]:
+        made.coerce(value, "text")
+    return Value(cast(values[0].node, "text"), "text")
 
 
 def _refuse_row(made: Translator, values: list[Value]) -> Value:
@@ -613,7 +633,7 @@ _SPECIAL: dict[str, Callable[[Translator, list[Value]], Value]] = {
     "pg_has_role": _role,
     "power": _power,
     "pow": _power,
-    "regexp_replace": _regexp_replace,
+    "pg_get_expr": _expression,
     "row": _refuse_row,
     **{name: _ranking(name) for name in ("row_number", "rank", "dense_rank")},
     "now": _moment("timestamptz"),
@@ -625,7 +645,10 @@ _SPECIAL: dict[str, Callable[[Translator, list[Value]], Value]] = {
     "current_date": _moment("date"),
     "current_catalog": _database,
     **dict.fromkeys(("session_user", "user", "current_role"), _user),
-    **{name: _with_element(name) for name in ("array_append", "array_prepend", "array_cat", "array_remove", "array_position")},
+    **{
+        name: _with_element(name)
+        for name in ("array_append", "array_prepend", "array_cat", "array_remove", "array_position")
+    },
     **{name: _round(name) for name in ("round", "trunc", "floor", "ceil", "abs")},
     **{
         f"has_{kind}_privilege": _privilege(kind)
@@ -635,7 +658,5 @@ _SPECIAL: dict[str, Callable[[Translator, list[Value]], Value]] = {
         )
     },
 }
-KNOWN = frozenset(
-    {*_SPECIAL, *NOTHING, *_ALWAYS, *AGGREGATES, *ROWS_OF, *(name for name, _ in (*LOOKUPS, *_NATIVE))}
-)
+KNOWN = frozenset({*_SPECIAL, *NOTHING, *_ALWAYS, *AGGREGATES, *ROWS_OF, *(name for name, _ in (*LOOKUPS, *_NATIVE))})
 """The names of all functions that a statement may use."""

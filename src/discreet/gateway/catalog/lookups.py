@@ -13,6 +13,8 @@ from discreet.gateway.catalog.snapshot import Kept
 from discreet.gateway.wire.values import Refusal
 
 CATALOG = 11
+LONGEST, MOST_VALUES = 1_000_000, 100_000
+"""The longest text that a function makes, and the longest series."""
 _VISIBLE = {
     "table": ("pg_class", "relnamespace"),
     "type": ("pg_type", "typnamespace"),
@@ -46,7 +48,9 @@ class Asking:
 class Lookups:
     """What the functions look up. One thread answers one statement at a time, and keeps who asks it."""
 
-    def __init__(self, kept: Mapping[tuple[str, str], Kept], said: Mapping[str, list[list[Any]]], database: str) -> None:
+    def __init__(
+        self, kept: Mapping[tuple[str, str], Kept], said: Mapping[str, list[list[Any]]], database: str
+    ) -> None:
         def rows(name: str) -> list[dict[str, Any]]:
             return list(kept["pg_catalog", name].records)
 
@@ -69,7 +73,9 @@ class Lookups:
         self._constraints = {row[0]: row[1:] for row in said["constraints"]}
         self._roles = {row["oid"]: row["rolname"] for row in rows("pg_roles")}
         self._settings = {row["name"].lower(): row for row in rows("pg_settings")}
-        self._descriptions = {(r["objoid"], r["classoid"], r["objsubid"]): r["description"] for r in rows("pg_description")}
+        self._descriptions = {
+            (r["objoid"], r["classoid"], r["objsubid"]): r["description"] for r in rows("pg_description")
+        }
         self._shared = {(r["objoid"], r["classoid"]): r["description"] for r in rows("pg_shdescription")}
         self._places = {
             what: {row["oid"]: row[place] for row in rows(name)} for what, (name, place) in _VISIBLE.items()
@@ -90,15 +96,38 @@ class Lookups:
         self.asking.refusal = Refusal(message, state=state)
         return ValueError(state)
 
+    def check_length(self, length: int) -> None:
+        """Refuse to make a text that is very long."""
+        if length > LONGEST:
+            raise self.refuse(f"A text would have more than {LONGEST:,} characters.", "54000")
+
+    def replace(self, subject: str, old: str, new: str) -> str:
+        """A text with a part replaced everywhere."""
+        self.check_length(subject.count(old) * len(new) if old else 0)
+        return subject.replace(old, new) if old else subject
+
+    def series(self, first: int, last: int, step: int) -> list[int]:
+        """Whole numbers from one to another."""
+        if step == 0:
+            raise self.refuse("step size cannot equal zero", "22023")
+        found = range(first, last + (1 if step > 0 else -1), step)
+        if len(found) > MOST_VALUES:
+            raise self.refuse(f"The series has more than {MOST_VALUES:,} values.", "54000")
+        return list(found)
+
     # --- names ------------------------------------------------------------------------------------------------
 
     @property
     def path(self) -> list[int]:
         """The schemas in which names are looked up."""
+        found = self._named_path
+        return found if CATALOG in found else [CATALOG, *found]
+
+    @property
+    def _named_path(self) -> list[int]:
         said = self.asking.settings.get("search_path", '"$user", public')
         names = [part.strip().strip('"') for part in said.split(",")]
-        found = [self._by_namespace[name] for name in names if name in self._by_namespace]
-        return found if CATALOG in found else [CATALOG, *found]
+        return [self._by_namespace[name] for name in names if name in self._by_namespace]
 
     def quote_ident(self, name: str) -> str:
         """A name as it must be written."""
@@ -121,6 +150,8 @@ class Lookups:
     def _split_name(self, name: str) -> list[str] | None:
         found = []
         rest = name.strip()
+        if len(rest) > 1000:
+            return None
         while True:
             read = re.match(r'\s*(?:"((?:[^"]|"")+)"|([^\W\d][\w$]*))\s*(\.|$)', rest)
             if read is None:
@@ -150,7 +181,9 @@ class Lookups:
         plain = " ".join(name.strip().split())
         array = plain.endswith("[]")
         plain = plain.removesuffix("[]").strip()
-        plain = {"int": "integer", "varchar": "character varying", "float": "double precision"}.get(plain.lower(), plain)
+        plain = {"int": "integer", "varchar": "character varying", "float": "double precision"}.get(
+            plain.lower(), plain
+        )
         bare = re.sub(r"\s*\([\d, ]+\)$", "", plain)
         found = self._by_written.get(bare.lower()) if '"' not in bare else None
         found = found or self._find(self._by_type, bare)
@@ -174,7 +207,9 @@ class Lookups:
         parts = self._split_name(name)
         if name.isdigit() or not parts:
             return int(name) if name.isdigit() else None
-        return ROLE if parts[0] == self.asking.user else next((o for o, n in self._roles.items() if n == parts[0]), None)
+        return (
+            ROLE if parts[0] == self.asking.user else next((o for o, n in self._roles.items() if n == parts[0]), None)
+        )
 
     def find_regclass(self, name: str) -> int:
         """The number of a relation, which must exist."""
@@ -473,11 +508,11 @@ class Lookups:
 
     def current_schema(self) -> str | None:
         """The first schema of the path."""
-        return next((self._namespaces[oid] for oid in self.path if oid != CATALOG), None)
+        return next((self._namespaces[oid] for oid in self._named_path), None)
 
     def current_schemas(self, implicit: bool) -> list[str]:
         """The schemas of the path."""
-        return [self._namespaces[oid] for oid in self.path if implicit or oid != CATALOG]
+        return [self._namespaces[oid] for oid in (self.path if implicit else self._named_path)]
 
     def current_user(self) -> str:
         """The account that asks."""

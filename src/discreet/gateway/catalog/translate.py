@@ -152,6 +152,7 @@ class Translator:
         starred = isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
         if starred:
             check_parts(node, ("this", "table", "db"))
+            check_parts(node.this if isinstance(node, exp.Column) else node, ())
             table, schema = name_of(node.args.get("table")), name_of(node.args.get("db"))
             return [
                 (one.name, Value(column(one.name, source.name), one.type))
@@ -255,9 +256,7 @@ class Translator:
             raise Refusal("VALUES lists must all be the same length", state="42601")
         kinds = [merge(value.type for value in values) for values in zip(*rows, strict=True)]
         cast_rows = [
-            exp.Tuple(
-                expressions=[self.coerce(value, kind).node for value, kind in zip(row, kinds, strict=True)]
-            )
+            exp.Tuple(expressions=[self.coerce(value, kind).node for value, kind in zip(row, kinds, strict=True)])
             for row in rows
         ]
         named = [f"column{place}" for place in range(1, len(kinds) + 1)]
@@ -335,7 +334,9 @@ class Translator:
     def _table(self, node: exp.Table, scope: Scope) -> exp.Expr:
         check_parts(node, ("this", "db", "catalog", "alias", "joins", "ordinality", "only"))
         if isinstance(node.this, exp.Func):
-            return self._function(node.this, node.args.get("alias"), scope, ordinality=bool(node.args.get("ordinality")))
+            return self._function(
+                node.this, node.args.get("alias"), scope, ordinality=bool(node.args.get("ordinality"))
+            )
         name, schema = name_of(node.this) or "", name_of(node.args.get("db"))
         alias, named = _alias_of(node.args.get("alias"))
         cte = scope.find_cte(name) if schema is None else None
@@ -394,7 +395,9 @@ class Translator:
             if not isinstance(value.node, exp.Anonymous) or value.node.name != "unnest":
                 raise refuse("WITH ORDINALITY of this function")
             listed_values = value.node.expressions[0].copy()
-            places = call("unnest", call("range", number(1), exp.Add(this=call("len", listed_values), expression=number(1))))
+            places = call(
+                "unnest", call("range", number(1), exp.Add(this=call("len", listed_values), expression=number(1)))
+            )
             inner.append("expressions", exp.alias_(places, identifier("ordinality")))
             columns += (Column("ordinality", "int8"),)
         columns = _renamed(_known(columns), named)
@@ -465,7 +468,9 @@ def _alias_of(alias: Any) -> tuple[str | None, list[str]]:
         return None, []
     if isinstance(alias, exp.Identifier):
         return name_of(alias), []
-    return name_of(alias.this), [name_of(one.this if isinstance(one, exp.ColumnDef) else one) or "" for one in alias.args.get("columns") or ()]
+    return name_of(alias.this), [
+        name_of(one.this if isinstance(one, exp.ColumnDef) else one) or "" for one in alias.args.get("columns") or ()
+    ]
 
 
 def _renamed(columns: Columns, names: Sequence[str]) -> Columns:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.gateway.wire.asking import Answered
-from discreet.gateway.wire.statements import Move, Statement
+from discreet.gateway.wire.statement import Move, Statement
 from discreet.gateway.wire.values import Column, Refusal
 
 MOST = 100
@@ -51,7 +51,9 @@ class Cursor:
     def _check_scroll(self) -> None:
         if not self.scroll:
             raise Refusal(
-                "cursor can only scan forward", state="55000", hint="Declare it with SCROLL option to enable backward scan."
+                "cursor can only scan forward",
+                state="55000",
+                hint="Declare it with SCROLL option to enable backward scan.",
             )
 
 
@@ -89,9 +91,7 @@ class Cursors:
     def end_transaction(self, begun_with: frozenset[str] | None = None) -> None:
         """Close what does not outlive its transaction. After a rollback, also what was declared in it."""
         self._cursors = {
-            name: one
-            for name, one in self._cursors.items()
-            if one.hold and (begun_with is None or name in begun_with)
+            name: one for name, one in self._cursors.items() if one.hold and (begun_with is None or name in begun_with)
         }
 
     @property

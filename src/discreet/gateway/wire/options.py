@@ -24,7 +24,7 @@ OF_QUESTIONS = {
     "discreet.within": "How wrong columns may be, such as n=50, instead of discreet.epsilon.",
     "discreet.delta": "The part of δ that one question may use.",
     "discreet.confidence": "With which confidence errors hold.",
-    "discreet.mode": "answer, replay (only what was bought), preview (no rows, and the cost) or rehearse (made-up rows).",
+    "discreet.mode": "answer, replay (what was bought), preview (no rows, but the cost) or rehearse (made-up rows).",
     "discreet.errors": "Where errors are shown: columns, notice or off.",
     "discreet.answer_after": "A longer time until an answer than that of the gateway, such as 10s.",
 }
@@ -417,8 +417,12 @@ def _read_only(name: str) -> Refusal:
 
 _WORDS = "epsilon|delta|confidence|mode|errors|answer_after|key"
 _WITHIN = rf"within\s*[=:]?\s+{_NAME}\s*=\s*{_NUMBER}(?:\s*,\s*(?!(?:{_WORDS}|within)\b){_NAME}\s*=\s*{_NUMBER})*"
-_SAID = re.compile(rf"\s*(?:(?P<name>{_WORDS})\s*=\s*(?P<value>[^\s,;]+)|(?P<within>{_WITHIN}))\s*(?:[,;]\s*|$|(?<=\s))")
-_OURS = re.compile(rf"\s*(?:discreet\s*[:.]?\s*(?={_WORDS}|within)|(?=(?:epsilon|delta|confidence)\s*[=:]|within\s*[=:]?\s))")
+_SAID = re.compile(
+    rf"\s*(?:(?P<name>{_WORDS})\s*=\s*(?P<value>[^\s,;]+)|(?P<within>{_WITHIN}))\s*(?:[,;]\s*|$|(?<=\s))"
+)
+_OURS = re.compile(
+    rf"\s*(?:discreet\s*[:.]?\s*(?={_WORDS}|within)|(?=(?:epsilon|delta|confidence)\s*[=:]|within\s*[=:]?\s))"
+)
 _BEGINS_WITHIN = re.compile(rf"\s*within\s*[=:]?\s+{_NAME}\s*=")
 
 

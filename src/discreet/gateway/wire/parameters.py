@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from sqlglot import exp
 
-from discreet.gateway.wire.statements import Statement
+from discreet.gateway.wire.statement import Statement
 from discreet.gateway.wire.values import NAMES, Refusal
 
 MOST = 1000
@@ -25,14 +25,37 @@ OF_COLUMNS = {
 }
 """The type of PostgreSQL for each type that a column may have in the vault."""
 _OF_CASTS = {
-    **{"INT": "int4", "BIGINT": "int8", "SMALLINT": "int2", "TINYINT": "int2", "DOUBLE": "float8", "FLOAT": "float4"},
-    **{"DECIMAL": "numeric", "TEXT": "text", "VARCHAR": "varchar", "CHAR": "text", "BOOLEAN": "bool", "DATE": "date"},
-    **{"TIMESTAMP": "timestamp", "TIMESTAMPNTZ": "timestamp", "DATETIME": "timestamp", "TIMESTAMPTZ": "timestamptz"},
+    "INT": "int4",
+    "BIGINT": "int8",
+    "SMALLINT": "int2",
+    "TINYINT": "int2",
+    "DOUBLE": "float8",
+    "FLOAT": "float4",
+    "DECIMAL": "numeric",
+    "TEXT": "text",
+    "VARCHAR": "varchar",
+    "CHAR": "text",
+    "BOOLEAN": "bool",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMPNTZ": "timestamp",
+    "DATETIME": "timestamp",
+    "TIMESTAMPTZ": "timestamptz",
 }
 _WORDS = {
-    **{"int": "int4", "integer": "int4", "bigint": "int8", "smallint": "int2", "real": "float4", "float": "float8"},
-    **{"double precision": "float8", "decimal": "numeric", "boolean": "bool", "character varying": "varchar"},
-    **{"timestamp without time zone": "timestamp", "timestamp with time zone": "timestamptz", "unknown": "text"},
+    "int": "int4",
+    "integer": "int4",
+    "bigint": "int8",
+    "smallint": "int2",
+    "real": "float4",
+    "float": "float8",
+    "double precision": "float8",
+    "decimal": "numeric",
+    "boolean": "bool",
+    "character varying": "varchar",
+    "timestamp without time zone": "timestamp",
+    "timestamp with time zone": "timestamptz",
+    "unknown": "text",
 }
 _WHOLE, _REAL = ("int2", "int4", "int8", "oid"), ("float4", "float8", "numeric")
 _TEXTS = ("text", "varchar", "name", "char", "unknown")
@@ -106,7 +129,9 @@ _EXAMPLES = {
 def _compared(query: exp.Expression | None, columns: Columns) -> dict[int, Parameter]:
     """What each parameter is compared with, or cast to."""
     found: dict[int, Parameter] = {}
-    for node in () if query is None else query.find_all(exp.Parameter, exp.Placeholder):
+    if query is None:
+        return found
+    for node in query.find_all(exp.Parameter, exp.Placeholder):
         name = node.name or str(node.args.get("this") or "")
         if not name.isdecimal():
             continue

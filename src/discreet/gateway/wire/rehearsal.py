@@ -50,10 +50,12 @@ def made_up(
 ) -> MadeUp:
     """Rows for a question with these columns."""
     trees = _trees(fields, items)
-    declared = {place: _declared(trees.get(place), fields[place].name, query, columns) for place in asked_fields(fields)}
+    declared = {
+        place: _declared(trees.get(place), fields[place].name, query, columns) for place in asked_fields(fields)
+    }
     keys = [place for place in declared if not fields[place].noisy]
     grouped = any(select.args.get("group") or select.args.get("distinct") for select in query.find_all(exp.Select))
-    many = (product(*(_keys(fields[place], declared[place]) for place in keys)) if keys and grouped else [()])
+    many = product(*(_keys(fields[place], declared[place]) for place in keys)) if keys and grouped else [()]
     rows = []
     for number, values in enumerate(islice(many, _limit(query))):
         row = dict(zip(keys, values, strict=False))

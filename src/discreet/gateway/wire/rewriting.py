@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlglot import exp
 
-from discreet.gateway.wire.statements import Statement
+from discreet.gateway.wire.statement import Statement
 from discreet.gateway.wire.texts import Edit, Edited, depths, kind_of
 from discreet.gateway.wire.values import Refusal
 
@@ -58,6 +58,16 @@ class Rewritten:
 
 def rewritten(statement: Statement, literals: Mapping[int, str], database: str) -> Rewritten:
     """The question of a statement, with these literals for its parameters."""
+    if literals:
+        return _rewritten(statement, literals, database)
+    key = ("rewritten", database)
+    if key not in statement.memory:
+        statement.memory[key] = _rewritten(statement, literals, database)
+    known: Rewritten = statement.memory[key]
+    return known
+
+
+def _rewritten(statement: Statement, literals: Mapping[int, str], database: str) -> Rewritten:
     query, text = statement.query, statement.text
     assert query is not None
     edits = [*_without_schemas(query, database, text), *_dates(query, statement)]

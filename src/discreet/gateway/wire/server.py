@@ -14,7 +14,8 @@ from discreet.gateway.desk import Vault
 from discreet.gateway.desk_rates import Gate, network_of
 from discreet.gateway.settings import Settings
 from discreet.gateway.wire import messages
-from discreet.gateway.wire.connection import Connection, OpenSession, Session, Surroundings
+from discreet.gateway.wire.connection import Connection, OpenSession, Surroundings
+from discreet.gateway.wire.dialog import Session
 from discreet.gateway.wire.login import certificate_hash
 from discreet.gateway.wire.messages import Fatal, Reader, Stream
 

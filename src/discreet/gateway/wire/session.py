@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from discreet._version import __version__
 from discreet.errors import DiscreetError
@@ -19,13 +19,18 @@ from discreet.gateway.wire.cursors import Cursor, Cursors
 from discreet.gateway.wire.errors import FAILED, refusal_in, refusal_of
 from discreet.gateway.wire.options import OF_QUESTIONS, READ_ONLY, Settings, seconds
 from discreet.gateway.wire.parameters import type_named, value_of
-from discreet.gateway.wire.statements import Statement, is_question, read_statements
+from discreet.gateway.wire.statement import Statement
+from discreet.gateway.wire.statements import is_question, read_statements
 from discreet.gateway.wire.transactions import Transactions
 from discreet.gateway.wire.values import TYPES, Column, Described, Notice, Refusal, Result
 
+T = TypeVar("T")
 _PLAN = (Column("QUERY PLAN"),)
 _ALL = (Column("name"), Column("setting"), Column("description"))
 _MOST_PREPARED = 200
+_MOST_REMEMBERED, _LONGEST_REMEMBERED = 50, 10_000
+_CHANGING = ("set", "reset", "discard", "commit", "rollback", "rollback to")
+"""What may change a setting that clients are told."""
 _OF_CATALOG = "The catalog: names and types only. Nothing private is read, and nothing is charged."
 
 
@@ -89,6 +94,7 @@ class Session:
         self._cursors = Cursors()
         self._transactions = Transactions(settings, self._cursors)
         self._prepared: dict[str, _Prepared] = {}
+        self._read: dict[str, list[Statement]] = {}
 
     @property
     def status(self) -> str:
@@ -114,7 +120,14 @@ class Session:
     def read(self, text: str) -> list[Statement]:
         """The statements of a text. It runs nothing, and may run in a thread."""
         try:
-            return read_statements(text, self._catalog.answers)
+            found = self._read.get(text)
+            if found is None:
+                found = read_statements(text, self._catalog.answers)
+                if len(text) <= _LONGEST_REMEMBERED:
+                    self._read[text] = found
+                while len(self._read) > _MOST_REMEMBERED:
+                    self._read.pop(next(iter(self._read)), None)
+            return [replace(one) for one in found]
         except RecursionError:
             raise Refusal("The statement is nested too deeply. Simplify it.", state="54001") from None
 
@@ -124,6 +137,8 @@ class Session:
 
     async def run(self, statement: Statement, values: Sequence[Any] = ()) -> Result:
         """Run a statement. A question may be charged here."""
+        if statement.what not in _CHANGING:
+            return await _guarded(self._in_time(statement, values))
         before = self.settings.reported
         result = await _guarded(self._in_time(statement, values))
         after = self.settings.reported
@@ -273,7 +288,9 @@ class Session:
         if not name:
             told = {**OF_QUESTIONS, **READ_ONLY}
             known = {**self.settings.all, **await self._own_settings()}
-            return Result("SHOW", columns, [(one, known[one], told.get(one, "")) for one in sorted(known, key=str.lower)])
+            return Result(
+                "SHOW", columns, [(one, known[one], told.get(one, "")) for one in sorted(known, key=str.lower)]
+            )
         if name in READ_ONLY:
             return Result("SHOW", columns, [((await self._own_settings())[name],)])
         return Result("SHOW", columns, [(self.settings.shown(name)[1],)])
@@ -364,7 +381,7 @@ _RUN: dict[str, Callable[[Session, Statement], Result | Awaitable[Result]]] = {
 }
 
 
-async def _guarded(call: Awaitable[Any]) -> Any:
+async def _guarded(call: Awaitable[T]) -> T:
     """Whatever fails unexpectedly says always the same: its message might hold a value."""
     try:
         return await call

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from discreet.gateway.wire.texts import Words, comments_in, depths, is_quoted, kind_of, syntax_error, tokens_of, unquoted
+from discreet.gateway.wire.commands import COMMANDS
+from discreet.gateway.wire.statement import Statement
+from discreet.gateway.wire.texts import (
+    Words,
+    comments_in,
+    depths,
+    kind_of,
+    syntax_error,
+    tokens_of,
+    unquoted,
+)
 from discreet.gateway.wire.values import Copy, Refusal
 from discreet.sql.reading.parse import MOST_OPEN_JOINS, open_joins, sqlglot_logger
 
@@ -20,53 +30,21 @@ _WRITES = (
     *("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "COMMENT"),
     *("VACUUM", "ANALYZE", "REINDEX", "CLUSTER", "REFRESH", "IMPORT", "SECURITY", "REASSIGN", "LOCK"),
 )
-_OTHERS = ("LISTEN", "NOTIFY", "DO", "CALL", "CHECKPOINT", "LOAD", "SUMMARIZE", "DESCRIBE", "PRAGMA", "ATTACH", "INSTALL")
+_OTHERS = (
+    "LISTEN",
+    "NOTIFY",
+    "DO",
+    "CALL",
+    "CHECKPOINT",
+    "LOAD",
+    "SUMMARIZE",
+    "DESCRIBE",
+    "PRAGMA",
+    "ATTACH",
+    "INSTALL",
+)
 _MOST_STATEMENTS = 1000
 _LONGEST_REMEMBERED = 20_000
-
-
-@dataclass(frozen=True, eq=False)
-class Statement:
-    """One statement of a text: `what` it does, where it is, and what was read of it.
-
-    `query` is the tree of a question or a catalog statement, and `first` the character where it begins. `inner` is
-    what EXPLAIN, COPY, DECLARE and PREPARE are about, and `given` what else they were told.
-    """
-
-    what: str
-    text: str = ""
-    start: int = 0
-    end: int = 0
-    tokens: tuple[Any, ...] = ()
-    comments: tuple[str, ...] = ()
-    query: exp.Expression | None = None
-    of_catalog: bool = False
-    before: str = ""
-    inner: Statement | None = None
-    name: str = ""
-    given: Any = None
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing but comments."""
-        return self.what == "empty"
-
-    @property
-    def parameters(self) -> list[tuple[int, int, int]]:
-        """The parameters such as $1: the number of each, and its first and last character."""
-        found = []
-        for mark, number in zip(self.tokens, self.tokens[1:], strict=False):
-            if kind_of(mark) == "PARAMETER" and kind_of(number) == "NUMBER" and number.start == mark.end + 1:
-                found.append((int(number.text) if number.text.isdecimal() else 0, mark.start, number.end))
-        return found
-
-
-@dataclass(frozen=True)
-class Move:
-    """How far a cursor moves: `how` is forward, backward, absolute or relative; a `count` of None is ALL."""
-
-    how: str = "forward"
-    count: int | None = 1
 
 
 def read_statements(text: str, is_catalog: Callable[[exp.Expression], bool]) -> list[Statement]:
@@ -87,12 +65,13 @@ def _remembered(text: str) -> tuple[Statement, ...]:
 
 
 def _read(text: str) -> tuple[Statement, ...]:
-    tokens, found, first, start = tokens_of(text), [], 0, 0
+    tokens, first, start = tokens_of(text), 0, 0
+    found: list[Statement] = []
     ends = [number for number, token in enumerate(tokens) if kind_of(token) == "SEMICOLON" and token.text == ";"]
     for end in (*ends, len(tokens)):
         stop = tokens[end].start if end < len(tokens) else len(text)
         part = tuple(tokens[first:end])
-        if part or not found and end == len(tokens):
+        if part or (not found and end == len(tokens)):
             found.append(_statement(text, part, start, stop))
         first, start = end + 1, stop + 1
     if len(found) > _MOST_STATEMENTS:
@@ -157,7 +136,7 @@ def _tree(text: str, tokens: Sequence[Any]) -> exp.Expression:
                 problem = problem or error
                 continue
             if len(found) == 1 and found[0] is not None:
-                return found[0]
+                return cast(exp.Expression, found[0])
         raise syntax_error(text, _culprit(problem, tokens))
     except RecursionError:
         raise Refusal("The statement is nested too deeply. Simplify it.", state="54001") from None
@@ -182,8 +161,10 @@ def is_question(statement: Statement) -> bool:
 
 def _explain(one: Statement, words: Words) -> Statement:
     form, analyze = "text", False
-    if words.next == "(" and words.place + 1 < len(words.tokens) and unquoted(words.tokens[1 + words.place]) not in (
-        *_QUERIES,
+    if (
+        words.next == "("
+        and words.place + 1 < len(words.tokens)
+        and unquoted(words.tokens[1 + words.place]) not in (*_QUERIES,)
     ):
         for name, value in _options(words):
             if name == "analyze":
@@ -234,16 +215,16 @@ def _is_on(value: str) -> bool:
 def _copy(one: Statement, words: Words) -> Statement:
     if words.next == "(":
         tokens = words.left
-        close = next((n for n, (token, depth) in enumerate(depths(tokens)) if n and depth == 0 and token.text == ")"), 0)
+        close = next(
+            (n for n, (token, depth) in enumerate(depths(tokens)) if n and depth == 0 and token.text == ")"), 0
+        )
         if not close:
             raise syntax_error(one.text, None)
         inside = tuple(tokens[1:close])
         if not inside:
             raise syntax_error(one.text, tokens[close])
         words.place += close + 1
-        inner = replace(
-            _statement(one.text, inside, inside[0].start, tokens[close].start), comments=one.comments
-        )
+        inner = replace(_statement(one.text, inside, inside[0].start, tokens[close].start), comments=one.comments)
     else:
         inner = _copied_table(one, words)
     if words.take("FROM"):
@@ -291,7 +272,7 @@ def _copy_form(one: Statement, words: Words) -> Copy:
             given["header"] = ""
         elif word == "FORCE":
             words.need("QUOTE")
-            while words.take("*", ",") or not words.at_end and words.next not in ("HEADER", "DELIMITER", "NULL"):
+            while words.take("*", ",") or (not words.at_end and words.next not in ("HEADER", "DELIMITER", "NULL")):
                 if words.at_end:
                     break
                 words.name()
@@ -342,183 +323,6 @@ def _declare(one: Statement, words: Words) -> Statement:
     return replace(one, what="declare", inner=inner, name=name, given={"hold": hold, "scroll": scroll})
 
 
-def _fetch(what: str) -> Callable[[Statement, Words], Statement]:
-    def read(one: Statement, words: Words) -> Statement:
-        move = Move()
-        if word := words.take("NEXT", "PRIOR", "FIRST", "LAST"):
-            move = {
-                "NEXT": Move(),
-                "PRIOR": Move("backward", 1),
-                "FIRST": Move("absolute", 1),
-                "LAST": Move("absolute", -1),
-            }[word]
-        elif word := words.take("ABSOLUTE", "RELATIVE"):
-            move = Move(word.lower(), _whole(words))
-        elif word := words.take("FORWARD", "BACKWARD"):
-            many = 1 if words.next in ("FROM", "IN") or len(words.left) == 1 and words.next != "ALL" else _many(words)
-            move = Move(word.lower(), many)
-        elif words.next == "ALL" and len(words.left) > 1 or words.next == "-" or _is_number(words):
-            move = Move("forward", _many(words))
-        if move.how in ("forward", "backward") and move.count is not None and move.count < 0:
-            move = Move("backward" if move.how == "forward" else "forward", -move.count)
-        words.take("FROM", "IN")
-        return replace(one, what=what, name=words.name(), given=move)
-
-    return read
-
-
-def _is_number(words: Words) -> bool:
-    return not words.at_end and kind_of(words.tokens[words.place]) == "NUMBER"
-
-
-def _many(words: Words) -> int | None:
-    return None if words.take("ALL") else _whole(words)
-
-
-def _whole(words: Words) -> int:
-    sign = -1 if words.take("-") else 1
-    if not _is_number(words) or not words.next.isdecimal() or len(words.next) > 18:
-        words.fail()
-    return sign * int(words.token().text)
-
-
-def _close(one: Statement, words: Words) -> Statement:
-    quoted = not words.at_end and is_quoted(words.tokens[words.place])
-    name = words.name()
-    return replace(one, what="close", name="" if name == "all" and not quoted else name)
-
-
-# --- transactions -------------------------------------------------------------------------------------------
-
-
-def _transaction(what: str) -> Callable[[Statement, Words], Statement]:
-    def read(one: Statement, words: Words) -> Statement:
-        if what == "begin":
-            words.take("TRANSACTION", "WORK")
-            words.place = len(words.tokens)  # an isolation level changes nothing
-            return replace(one, what="begin")
-        if words.take("PREPARED"):
-            return replace(one, what="other", name="PREPARED TRANSACTION")
-        words.take("TRANSACTION", "WORK")
-        if what == "rollback" and words.take("TO"):
-            words.take("SAVEPOINT")
-            return replace(one, what="rollback to", name=words.name())
-        if words.take("AND"):
-            no = words.take("NO")
-            words.need("CHAIN")
-            return replace(one, what=what, given={"chain": not no})
-        return replace(one, what=what)
-
-    return read
-
-
-def _start(one: Statement, words: Words) -> Statement:
-    words.need("TRANSACTION")
-    return _transaction("begin")(one, words)
-
-
-def _savepoint(one: Statement, words: Words) -> Statement:
-    return replace(one, what="savepoint", name=words.name())
-
-
-def _release(one: Statement, words: Words) -> Statement:
-    words.take("SAVEPOINT")
-    return replace(one, what="release", name=words.name())
-
-
-# --- settings -----------------------------------------------------------------------------------------------
-
-
-def _setting_name(words: Words) -> str:
-    name = words.name()
-    while words.take("."):
-        name += f".{words.name()}"
-    return name
-
-
-def _set(one: Statement, words: Words) -> Statement:
-    scope = words.take("SESSION", "LOCAL")
-    if scope == "SESSION" and words.take("CHARACTERISTICS"):
-        words.need("AS")
-        words.need("TRANSACTION")
-        return _characteristics(one, words, "SESSION")
-    if words.take("TRANSACTION"):
-        return _characteristics(one, words, "LOCAL")
-    if words.next in ("ROLE", "AUTHORIZATION"):
-        return replace(one, what="other", name=f"SET {words.next}")
-    local = scope == "LOCAL"
-    if words.take("TIME"):
-        words.need("ZONE")
-        value = None if words.take("DEFAULT", "LOCAL") else _value(words)
-        return replace(one, what="set", name="timezone", given={"value": value, "local": local})
-    if words.take("NAMES"):
-        value = None if words.at_end or words.take("DEFAULT") else words.string()
-        return replace(one, what="set", name="client_encoding", given={"value": value, "local": local})
-    name = _setting_name(words)
-    words.need("TO", "=")
-    value = None if len(words.left) == 1 and words.take("DEFAULT") else _values(words)
-    return replace(one, what="set", name=name, given={"value": value, "local": local})
-
-
-def _characteristics(one: Statement, words: Words, scope: str) -> Statement:
-    """The level of isolation and the like. Nothing can be written, and nothing changes while it is read."""
-    words.place = len(words.tokens)
-    return replace(one, what="set", name="", given={"value": None, "local": scope == "LOCAL"})
-
-
-def _values(words: Words) -> str:
-    found = [_value(words)]
-    while words.take(","):
-        found.append(_value(words))
-    return ", ".join(found)
-
-
-def _value(words: Words) -> str:
-    sign = words.take("-", "+")
-    if words.at_end or words.next in (",", "(", ")", "="):
-        words.fail()
-    if words.take("."):  # .5 is a dot and a number
-        return f"{sign.strip('+')}0.{words.token().text}"
-    token = words.token()
-    if kind_of(token) == "VAR" and words.next == "/":
-        words.fail()
-    return f"{sign.strip('+')}{token.text}"
-
-
-def _show(one: Statement, words: Words) -> Statement:
-    if len(words.left) == 1 and words.take("ALL"):
-        return replace(one, what="show", name="")
-    if words.take("TIME"):
-        words.need("ZONE")
-        return replace(one, what="show", name="timezone")
-    if words.take("TRANSACTION"):
-        words.need("ISOLATION")
-        words.need("LEVEL")
-        return replace(one, what="show", name="transaction_isolation")
-    if words.take("SESSION"):
-        words.need("AUTHORIZATION")
-        return replace(one, what="show", name="session_authorization")
-    return replace(one, what="show", name=_setting_name(words))
-
-
-def _reset(one: Statement, words: Words) -> Statement:
-    if len(words.left) == 1 and words.take("ALL"):
-        return replace(one, what="reset", name="")
-    if words.take("ROLE") or words.next == "SESSION" and words.take("SESSION") and words.take("AUTHORIZATION"):
-        return replace(one, what="set", name="", given={"value": None, "local": False})
-    if words.take("TIME"):
-        words.need("ZONE")
-        return replace(one, what="reset", name="timezone")
-    return replace(one, what="reset", name=_setting_name(words))
-
-
-def _discard(one: Statement, words: Words) -> Statement:
-    return replace(one, what="discard", name=words.need("ALL", "PLANS", "SEQUENCES", "TEMP", "TEMPORARY"))
-
-
-# --- prepared statements ------------------------------------------------------------------------------------
-
-
 def _prepare(one: Statement, words: Words) -> Statement:
     if words.next == "TRANSACTION":
         return replace(one, what="other", name="PREPARE TRANSACTION")
@@ -532,60 +336,10 @@ def _prepare(one: Statement, words: Words) -> Statement:
     return replace(one, what="prepare", name=name, inner=inner, given=types)
 
 
-def _execute(one: Statement, words: Words) -> Statement:
-    name, values = words.name(), []
-    if words.take("("):
-        while True:
-            values.append(_argument(words))
-            if not words.take(","):
-                break
-        words.need(")")
-    return replace(one, what="execute", name=name, given=values)
-
-
-def _argument(words: Words) -> str | None:
-    """A constant as text. None is NULL."""
-    if words.take("NULL"):
-        return None
-    found = _value(words)
-    if words.next not in (",", ")"):
-        raise Refusal("EXECUTE takes constants only.", state="0A000", hint="Write EXECUTE p (1, 'Haifa').")
-    return found
-
-
-def _deallocate(one: Statement, words: Words) -> Statement:
-    words.take("PREPARE")
-    quoted = not words.at_end and is_quoted(words.tokens[words.place])
-    name = words.name()
-    return replace(one, what="deallocate", name="" if name == "all" and not quoted else name)
-
-
-def _unlisten(one: Statement, words: Words) -> Statement:
-    words.place = len(words.tokens)
-    return replace(one, what="unlisten")
-
-
 _READERS: dict[str, Callable[[Statement, Words], Statement]] = {
+    **COMMANDS,
     "EXPLAIN": _explain,
     "COPY": _copy,
     "DECLARE": _declare,
-    "FETCH": _fetch("fetch"),
-    "MOVE": _fetch("move"),
-    "CLOSE": _close,
-    "BEGIN": _transaction("begin"),
-    "START": _start,
-    "COMMIT": _transaction("commit"),
-    "END": _transaction("commit"),
-    "ROLLBACK": _transaction("rollback"),
-    "ABORT": _transaction("rollback"),
-    "SAVEPOINT": _savepoint,
-    "RELEASE": _release,
-    "SET": _set,
-    "SHOW": _show,
-    "RESET": _reset,
-    "DISCARD": _discard,
     "PREPARE": _prepare,
-    "EXECUTE": _execute,
-    "DEALLOCATE": _deallocate,
-    "UNLISTEN": _unlisten,
 }

@@ -1,4 +1,4 @@
-"""The text that a client sends: its tokens, its comments, and small changes that keep the places of what is not changed.
+"""The text that a client sends: its tokens, its comments, and small changes after which places can still be found.
 
 Nothing here searches in the text itself, so that what is quoted is never taken for something else.
 """
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from discreet.gateway.wire.values import Refusal
 
@@ -80,7 +80,9 @@ def _dollar_quoted(text: str) -> dict[int, tuple[int, str]]:
 
 def _quote_end(text: str, start: int) -> int:
     """After the quote that closes the one here. A doubled quote does not. -1 if none does."""
-    escaped = text[start] == "'" and text[start - 1 : start].lower() == "e" and not _is_letter(text[start - 2 : start - 1])
+    escaped = (
+        text[start] == "'" and text[start - 1 : start].lower() == "e" and not _is_letter(text[start - 2 : start - 1])
+    )
     place = start + 1
     while place < len(text):
         if escaped and text[place] == "\\":

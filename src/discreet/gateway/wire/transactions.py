@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from discreet.gateway.wire.cursors import Cursors
 from discreet.gateway.wire.options import Settings
-from discreet.gateway.wire.statements import Statement
+from discreet.gateway.wire.statement import Statement
 from discreet.gateway.wire.values import Notice, Refusal, Result
 
 _MOST_SAVEPOINTS = 1000

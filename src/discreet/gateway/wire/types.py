@@ -29,9 +29,11 @@ _FIRST_DAY = _EPOCH.toordinal()
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _LENGTH = struct.Struct("!i")
 _NULL = _LENGTH.pack(-1)
-_INTEGERS = {"int2": "h", "int4": "i", "int8": "q", "oid": "I", "regtype": "I", "regclass": "I"}
+_REGISTERED = ("regtype", "regclass", "regproc", "regprocedure", "regnamespace", "regrole", "regoperator")
+"""Types whose values are numbers of things with names, and are written by their names."""
+_INTEGERS = {"int2": "h", "int4": "i", "int8": "q", **dict.fromkeys(("oid", "xid", "cid", *_REGISTERED), "I")}
 _FLOATS = {"float4": "f", "float8": "d"}
-_STRINGS = ("text", "varchar", "name", "unknown")
+_STRINGS = ("text", "varchar", "name", "unknown", "bpchar", "json", "pg_node_tree")
 _TRUE, _FALSE = ("t", "true", "y", "yes", "on", "1"), ("f", "false", "n", "no", "off", "0")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity)|nan", re.IGNORECASE)
 _MOMENT = re.compile(
@@ -86,11 +88,26 @@ def data_rows(rows: Sequence[tuple[Any, ...]], writers: Sequence[Write]) -> list
 def writer(kind: str, form: int) -> Write:
     """What writes values of a type in a format."""
     element = arrays.ELEMENTS.get(kind)
-    if element is not None:
+    if element is not None and (form == TEXT or element in TYPES):
         if form == BINARY:
             return arrays.binary_writer(kind, TYPES[element].oid, writer(element, BINARY))
         return arrays.text_writer(kind, writer(element, TEXT))
-    return (_BINARY_WRITERS if form == BINARY else _TEXT_WRITERS)[kind]
+    if form == BINARY:
+        return _BINARY_WRITERS.get(kind) or _no_binary(kind)
+    return _TEXT_WRITERS.get(kind, _string)
+
+
+def _no_binary(kind: str) -> Write:
+    """What refuses to write values of a type that is only spoken as text."""
+
+    def refused(value: Any) -> bytes:
+        raise _only_text(kind)
+
+    return refused
+
+
+def _only_text(kind: str) -> Refusal:
+    return Refusal(f"A {kind} has no binary form here. Ask for it as text.", state="0A000")
 
 
 def _string(value: Any) -> bytes:
@@ -107,11 +124,6 @@ def _bool_text(value: Any) -> bytes:
 
 def _integer_text(value: Any) -> bytes:
     return b"%d" % value
-
-
-def _named_text(value: Any) -> bytes:
-    """A value of regtype or regclass: its name, or its number."""
-    return _string(value)
 
 
 def float_text(value: float) -> str:
@@ -160,6 +172,15 @@ def _in_utc(value: datetime.datetime) -> datetime.datetime:
     return value if value.tzinfo is None else value.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
+def _interval_text(value: Any) -> bytes:
+    """A difference of times as days, hours, minutes and seconds. A text is written as it is."""
+    if not isinstance(value, datetime.timedelta):
+        return _string(value)
+    rest = value - datetime.timedelta(days=value.days)
+    day = f"{value.days} day{'' if value.days == 1 else 's'} " if value.days else ""
+    return f"{day}{str(rest).rjust(len(str(rest)) + (rest < datetime.timedelta(hours=10)), '0')}".encode()
+
+
 def _moment_text(value: datetime.datetime) -> bytes:
     return _timestamp_text(_in_utc(value)) + b"+00"
 
@@ -171,15 +192,14 @@ def _bytea_text(value: bytes) -> bytes:
 _TEXT_WRITERS: dict[str, Write] = {
     "bool": _bool_text,
     **dict.fromkeys(("int2", "int4", "int8", "oid"), _integer_text),
-    **dict.fromkeys(("regtype", "regclass"), _named_text),
     "float8": _float_text,
     "float4": _single_float_text,
     "numeric": _numeric_text,
-    **dict.fromkeys(_STRINGS, _string),
     "char": _single,
     "date": _date_text,
     "timestamp": _timestamp_text,
     "timestamptz": _moment_text,
+    "interval": _interval_text,
     "bytea": _bytea_text,
 }
 
@@ -198,7 +218,7 @@ def _number_packer(kind: str) -> Write:
 
     def packed(value: Any) -> bytes:
         if not isinstance(value, int):
-            raise Refusal(f"A {kind} has no binary form here. Ask for it as text.", state="0A000")
+            raise _only_text(kind)
         return pack(value)
 
     return packed
@@ -212,6 +232,18 @@ def _timestamp_bytes(value: Any) -> bytes:
     if not isinstance(value, datetime.datetime):
         value = datetime.datetime(value.year, value.month, value.day)
     return struct.pack("!q", (value.replace(tzinfo=None) - _EPOCH) // _MICROSECOND)
+
+
+def _time_bytes(value: datetime.time) -> bytes:
+    seconds = (value.hour * 60 + value.minute) * 60 + value.second
+    return struct.pack("!q", seconds * 1_000_000 + value.microsecond)
+
+
+def _interval_bytes(value: Any) -> bytes:
+    if not isinstance(value, datetime.timedelta):
+        raise _only_text("interval")
+    rest = value - datetime.timedelta(days=value.days)
+    return struct.pack("!qii", rest // _MICROSECOND, value.days, 0)
 
 
 def _moment_bytes(value: datetime.datetime) -> bytes:
@@ -245,9 +277,12 @@ def numeric_bytes(value: Any) -> bytes:
 _BINARY_WRITERS: dict[str, Write] = {
     "bool": _packer("?"),
     **{kind: _packer(form) for kind, form in (_INTEGERS | _FLOATS).items()},
-    **{kind: _number_packer(kind) for kind in ("regtype", "regclass")},
+    **{kind: _number_packer(kind) for kind in ("xid", "cid", *_REGISTERED)},
     "numeric": numeric_bytes,
     **dict.fromkeys(_STRINGS, _string),
+    "jsonb": lambda value: b"\x01" + _string(value),
+    "time": _time_bytes,
+    "interval": _interval_bytes,
     "char": _single,
     "date": _date_bytes,
     "timestamp": _timestamp_bytes,
@@ -272,11 +307,15 @@ def read_value(kind: str, form: int, content: bytes) -> Any:
 
 def _reader(kind: str, form: int) -> Read:
     element = arrays.ELEMENTS.get(kind)
-    if element is not None:
+    if element is not None and (form == TEXT or element in TYPES):
         if form == BINARY:
             return lambda content: arrays.read_binary(content, TYPES[element].oid, _reader(element, BINARY))
         return lambda content: arrays.read_text(kind, content.decode(), _reader(element, TEXT))
-    return (_BINARY_READERS if form == BINARY else _TEXT_READERS)[kind]
+    if form == TEXT:
+        return _TEXT_READERS.get(kind, _decoded)
+    if kind not in _BINARY_READERS:
+        raise Refusal(f"A value of type {kind} must be sent as text here.", state="0A000")
+    return _BINARY_READERS[kind]
 
 
 def _read_bool(content: bytes) -> bool:
@@ -389,11 +428,10 @@ def _decoded(content: bytes) -> str:
 _TEXT_READERS: dict[str, Read] = {
     "bool": _read_bool,
     **{kind: _integer_reader(kind) for kind in ("int2", "int4", "int8", "oid")},
-    **dict.fromkeys(("regtype", "regclass"), _read_named),
+    **dict.fromkeys(("xid", "cid", *_REGISTERED), _read_named),
     "float8": _read_float,
     "float4": _read_single,
     "numeric": _read_numeric,
-    **dict.fromkeys((*_STRINGS, "char"), _decoded),
     "date": _read_date,
     "timestamp": _read_timestamp,
     "timestamptz": _read_moment,
