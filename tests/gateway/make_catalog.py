@@ -35,11 +35,20 @@ _NO_ROWS = {
     "pg_user", "pg_group", "pg_rules", "pg_stats", "pg_settings", "pg_hba_file_rules",
     "pg_file_settings", "pg_ident_file_mappings", "pg_replication_origin",
 }  # fmt: skip
-_VIEW_ROWS = {"pg_roles", "pg_timezone_names", "pg_timezone_abbrevs", "pg_available_extensions", "pg_available_extension_versions"}
+_VIEW_ROWS = {
+    "pg_roles",
+    "pg_timezone_names",
+    "pg_timezone_abbrevs",
+    "pg_available_extensions",
+    "pg_available_extension_versions",
+}
 _ROWS_OF_SCHEMA = {"sql_features", "sql_implementation_info", "sql_parts", "sql_sizing"}
 _NO_STATISTICS = {"relpages": 0, "reltuples": -1, "relallvisible": 0}
-_WITHOUT = {"pg_description": "classoid NOT IN (1255, 2617)", "pg_depend": "refclassid = 'pg_extension'::regclass",
-            "pg_roles": f"rolname <> '{READER}'"}
+_WITHOUT = {
+    "pg_description": "classoid NOT IN (1255, 2617)",
+    "pg_depend": "refclassid = 'pg_extension'::regclass",
+    "pg_roles": f"rolname <> '{READER}'",
+}
 _SETTINGS_LEFT_OUT = "sourcefile|sourceline|pending_restart"
 _SAID = {
     "types": "SELECT oid::int8, format_type(oid, NULL) FROM pg_type WHERE typnamespace IN (11, 99) OR typrelid <> 0",
@@ -73,7 +82,9 @@ def take(connection: psycopg.Connection) -> dict[str, Any]:
     settings = connection.execute("SELECT name, boot_val FROM pg_settings ORDER BY 1").fetchall()
     columns = [name for name, _ in next(one["columns"] for one in relations if one["name"] == "pg_settings")]
     rows = connection.execute(f"SELECT {', '.join(columns)} FROM pg_settings ORDER BY name").fetchall()
-    next(one for one in relations if one["name"] == "pg_settings")["rows"] = [_plain(dict(zip(columns, r))) for r in rows]
+    next(one for one in relations if one["name"] == "pg_settings")["rows"] = [
+        _plain(dict(zip(columns, r))) for r in rows
+    ]
     return {"relations": relations, "said": said, "settings": dict(settings)}
 
 
@@ -92,7 +103,9 @@ def _type(name: str) -> str:
 
 def _rows(connection: psycopg.Connection, schema: str, name: str, columns: list[tuple[str, str]]) -> list[list[Any]]:
     read = ", ".join(
-        "pg_get_expr(proargdefaults, 0)" if column == "proargdefaults" else _AS_READ.get(kind, "{}").format(f'"{column}"')
+        "pg_get_expr(proargdefaults, 0)"
+        if column == "proargdefaults"
+        else _AS_READ.get(kind, "{}").format(f'"{column}"')
         for column, kind in columns
     )
     where = _WITHOUT.get(name, "true")

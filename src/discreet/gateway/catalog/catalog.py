@@ -190,7 +190,9 @@ class Catalog:
         if element_of(kind) in REFERENCES:
             said = getattr(self._lookups, f"said_{element_of(kind)}")
             one = lambda number: Reference(number, said(number))  # noqa: E731
-            return (lambda values: [None if value is None else one(value) for value in values]) if is_array(kind) else one
+            return (
+                (lambda values: [None if value is None else one(value) for value in values]) if is_array(kind) else one
+            )
         if is_record(kind):
             return lambda value: "(" + ",".join("" if part is None else str(part) for part in value.values()) + ")"
         if kind == "anyarray":
@@ -208,7 +210,9 @@ def _fetch_bounded(result: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
         rows += part
         long += sum(len(value) for row in part for value in row if isinstance(value, str | list))
         if len(rows) > MOST_ROWS or long > LONGEST_RESULT:
-            raise Refusal(f"The result has more than {MOST_ROWS:,} rows, or is too long. Ask with a LIMIT.", state="54000")
+            raise Refusal(
+                f"The result has more than {MOST_ROWS:,} rows, or is too long. Ask with a LIMIT.", state="54000"
+            )
     return rows
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from discreet.gateway.catalog.functions import LOOKUPS
 from discreet.gateway.catalog.lookups import Lookups
+from discreet.gateway.catalog.signatures import LOOKUPS
 from discreet.gateway.catalog.snapshot import Kept
 from discreet.gateway.catalog.types import REFERENCES, stored_as
 from discreet.gateway.catalog.views import VIEWS
@@ -42,7 +42,12 @@ STATES = {"22012": "division by zero"}
 
 def make_database(kept: Mapping[tuple[str, str], Kept], lookups: Lookups) -> duckdb.DuckDBPyConnection:
     """A database with the relations and the functions. Nothing in it can be changed, and it reaches nothing else."""
-    limits = {"threads": 1, "memory_limit": MEMORY, "max_temp_directory_size": "0B", "autoinstall_known_extensions": False}
+    limits = {
+        "threads": 1,
+        "memory_limit": MEMORY,
+        "max_temp_directory_size": "0B",
+        "autoinstall_known_extensions": False,
+    }
     database = duckdb.connect(":memory:", config={**limits, "autoload_known_extensions": False})
     database.execute("SET python_enable_replacements = false")
     database.execute("CREATE SCHEMA pg; CREATE SCHEMA info; CREATE SCHEMA kept")
@@ -68,7 +73,7 @@ def _add_relation(database: duckdb.DuckDBPyConnection, schema: str, name: str, r
         database.unregister("arriving")
     if shared and (schema, name) not in VIEWS:
         # privileges name the account that asks
-        shown = "list_transform(\"{0}\", lambda item: replace(item, chr(1), getvariable('who_quoted'))) AS \"{0}\""
+        shown = 'list_transform("{0}", lambda item: replace(item, chr(1), getvariable(\'who_quoted\'))) AS "{0}"'
         parts = [shown.format(c.name) if c.type == "aclitem[]" else f'"{c.name}"' for c in relation.columns]
         database.execute(f'CREATE VIEW {schema}."{name}" AS SELECT {", ".join(parts)} FROM kept."{name}"')
 

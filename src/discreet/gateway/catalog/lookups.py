@@ -1,4 +1,4 @@
-"""Functions of PostgreSQL that look something up, in Python. DuckDB calls them by the names in `functions.LOOKUPS`."""
+"""Functions of PostgreSQL that look something up, in Python. DuckDB calls them by the names in `signatures.LOOKUPS`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ class Asking:
 class Lookups:
     """What the functions look up. One thread answers one statement at a time, and keeps who asks it."""
 
-    def __init__(self, kept: Mapping[tuple[str, str], Kept], said: Mapping[str, list[list[Any]]], database: str) -> None:
+    def __init__(
+        self, kept: Mapping[tuple[str, str], Kept], said: Mapping[str, list[list[Any]]], database: str
+    ) -> None:
         def rows(name: str) -> list[dict[str, Any]]:
             return list(kept["pg_catalog", name].records)
 
@@ -71,7 +73,9 @@ class Lookups:
         self._constraints = {row[0]: row[1:] for row in said["constraints"]}
         self._roles = {row["oid"]: row["rolname"] for row in rows("pg_roles")}
         self._settings = {row["name"].lower(): row for row in rows("pg_settings")}
-        self._descriptions = {(r["objoid"], r["classoid"], r["objsubid"]): r["description"] for r in rows("pg_description")}
+        self._descriptions = {
+            (r["objoid"], r["classoid"], r["objsubid"]): r["description"] for r in rows("pg_description")
+        }
         self._shared = {(r["objoid"], r["classoid"]): r["description"] for r in rows("pg_shdescription")}
         self._places = {
             what: {row["oid"]: row[place] for row in rows(name)} for what, (name, place) in _VISIBLE.items()
@@ -177,7 +181,9 @@ class Lookups:
         plain = " ".join(name.strip().split())
         array = plain.endswith("[]")
         plain = plain.removesuffix("[]").strip()
-        plain = {"int": "integer", "varchar": "character varying", "float": "double precision"}.get(plain.lower(), plain)
+        plain = {"int": "integer", "varchar": "character varying", "float": "double precision"}.get(
+            plain.lower(), plain
+        )
         bare = re.sub(r"\s*\([\d, ]+\)$", "", plain)
         found = self._by_written.get(bare.lower()) if '"' not in bare else None
         found = found or self._find(self._by_type, bare)
@@ -201,7 +207,9 @@ class Lookups:
         parts = self._split_name(name)
         if name.isdigit() or not parts:
             return int(name) if name.isdigit() else None
-        return ROLE if parts[0] == self.asking.user else next((o for o, n in self._roles.items() if n == parts[0]), None)
+        return (
+            ROLE if parts[0] == self.asking.user else next((o for o, n in self._roles.items() if n == parts[0]), None)
+        )
 
     def find_regclass(self, name: str) -> int:
         """The number of a relation, which must exist."""

@@ -40,5 +40,7 @@ def load() -> tuple[dict[tuple[str, str], Kept], dict[str, list[list[Any]]]]:
     read = json.loads(gzip.decompress(packed))
     relations = {(one["schema"], one["name"]): Kept(**one) for one in read["relations"]}
     keywords = [["word", "text"], ["catcode", "char"], ["barelabel", "bool"], ["catdesc", "text"], ["baredesc", "text"]]
-    relations["pg_catalog", "pg_get_keywords"] = Kept("pg_catalog", "pg_get_keywords", keywords, read["said"]["keywords"])
+    relations["pg_catalog", "pg_get_keywords"] = Kept(
+        "pg_catalog", "pg_get_keywords", keywords, read["said"]["keywords"]
+    )
     return relations, read["said"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.gateway.catalog import expressions, functions
+from discreet.gateway.catalog import casts, expressions
 from discreet.gateway.catalog.names import column_name, function_name
 from discreet.gateway.catalog.scopes import (
     Scope,
@@ -26,6 +26,7 @@ from discreet.gateway.catalog.scopes import (
     number,
     refuse,
 )
+from discreet.gateway.catalog.signatures import ROWS_OF
 from discreet.gateway.catalog.types import REFERENCES, UNKNOWN, choose_parameter, fields_of, is_record, merge
 from discreet.gateway.wire.values import Column, Refusal
 
@@ -256,9 +257,7 @@ class Translator:
             raise Refusal("VALUES lists must all be the same length", state="42601")
         kinds = [merge(value.type for value in values) for values in zip(*rows, strict=True)]
         cast_rows = [
-            exp.Tuple(
-                expressions=[self.coerce(value, kind).node for value, kind in zip(row, kinds, strict=True)]
-            )
+            exp.Tuple(expressions=[self.coerce(value, kind).node for value, kind in zip(row, kinds, strict=True)])
             for row in rows
         ]
         named = [f"column{place}" for place in range(1, len(kinds) + 1)]
@@ -336,7 +335,9 @@ class Translator:
     def _table(self, node: exp.Table, scope: Scope) -> exp.Expr:
         check_parts(node, ("this", "db", "catalog", "alias", "joins", "ordinality", "only"))
         if isinstance(node.this, exp.Func):
-            return self._function(node.this, node.args.get("alias"), scope, ordinality=bool(node.args.get("ordinality")))
+            return self._function(
+                node.this, node.args.get("alias"), scope, ordinality=bool(node.args.get("ordinality"))
+            )
         name, schema = name_of(node.this) or "", name_of(node.args.get("db"))
         alias, named = _alias_of(node.args.get("alias"))
         cte = scope.find_cte(name) if schema is None else None
@@ -370,7 +371,7 @@ class Translator:
         """A function in FROM, as a query that may use what stands before it."""
         name, named = _alias_of(alias)
         called = function_name(node.expression if isinstance(node, exp.Dot) else node)
-        relation = functions.ROWS_OF.get(called)
+        relation = ROWS_OF.get(called)
         if relation is not None:
             found = self.relations[relation]
             columns, made = _renamed(found.columns, named), found.table
@@ -395,7 +396,9 @@ class Translator:
             if not isinstance(value.node, exp.Anonymous) or value.node.name != "unnest":
                 raise refuse("WITH ORDINALITY of this function")
             listed_values = value.node.expressions[0].copy()
-            places = call("unnest", call("range", number(1), exp.Add(this=call("len", listed_values), expression=number(1))))
+            places = call(
+                "unnest", call("range", number(1), exp.Add(this=call("len", listed_values), expression=number(1)))
+            )
             inner.append("expressions", exp.alias_(places, identifier("ordinality")))
             columns += (Column("ordinality", "int8"),)
         columns = _renamed(_known(columns), named)
@@ -426,7 +429,7 @@ class Translator:
 
     def coerce(self, value: Value, kind: str) -> Value:
         """A value that has no type yet, as one of a type."""
-        return expressions.coerce(self, value, kind)
+        return casts.coerce(self, value, kind)
 
     def hint(self, place: int, kind: str) -> None:
         """Remember a type that a parameter needs."""
@@ -466,7 +469,9 @@ def _alias_of(alias: Any) -> tuple[str | None, list[str]]:
         return None, []
     if isinstance(alias, exp.Identifier):
         return name_of(alias), []
-    return name_of(alias.this), [name_of(one.this if isinstance(one, exp.ColumnDef) else one) or "" for one in alias.args.get("columns") or ()]
+    return name_of(alias.this), [
+        name_of(one.this if isinstance(one, exp.ColumnDef) else one) or "" for one in alias.args.get("columns") or ()
+    ]
 
 
 def _renamed(columns: Columns, names: Sequence[str]) -> Columns:
