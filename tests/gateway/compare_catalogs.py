@@ -5,17 +5,19 @@ from __future__ import annotations
 import datetime
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import sqlglot
 
+from discreet.gateway.catalog.casts import split_array
 from discreet.gateway.catalog.catalog import Catalog
+from discreet.gateway.catalog.database import write_array
 from discreet.gateway.catalog.dialect import PostgresText
-from discreet.gateway.catalog.functions import split_array
 from discreet.gateway.wire.values import TYPES, Refusal
 
-RECORDED = Path(__file__).parents[1] / "fixtures/catalog_statements.json"
+FIXTURES = Path(__file__).parents[1] / "fixtures/catalog"
 _NUMBERS = re.compile(r"\b16[34]\d\d\b")
 _BOUNDS = re.compile(r"^\[0:\d+\]=")
 """Where an array begins, if not at 1: ours do not say it."""
@@ -44,9 +46,30 @@ def read_answer(kept: list[Any]) -> Answer:
     return Answer(tuple(map(tuple, kept[0])), tuple(map(tuple, kept[1])), kept[2])
 
 
-def recorded() -> list[dict[str, Any]]:
-    """The statements that clients sent, with the clients."""
-    return json.loads(RECORDED.read_text())
+class Statement(NamedTuple):
+    """A statement that clients sent, and the values of its parameters as texts."""
+
+    clients: tuple[str, ...]
+    sql: str
+    parameters: tuple[str | None, ...]
+
+
+def recorded() -> list[Statement]:
+    """The statements that were recorded from real clients, with the clients."""
+    lines = (FIXTURES / "statements.jsonl").read_text().splitlines()
+    read = map(json.loads, lines)
+    return [Statement(tuple(one["clients"]), one["sql"], tuple(one["parameters"])) for one in read]
+
+
+def recorded_numbers() -> dict[str, int]:
+    """The numbers that the tables had when the statements were recorded."""
+    return json.loads((FIXTURES / "numbers.json").read_text())
+
+
+def expected() -> dict[int, Answer]:
+    """What a real PostgreSQL answered to some of the statements, by their places."""
+    kept = json.loads((FIXTURES / "answers.json").read_text())
+    return {int(place): read_answer(answer) for place, answer in kept.items()}
 
 
 class Real:
@@ -58,7 +81,7 @@ class Real:
         self.connection = psycopg.connect(url, autocommit=True)
         self.numbers = {label: number for number, label in self.connection.execute(_LABELS).fetchall()}
 
-    def answer(self, sql: str, parameters: list[str | None]) -> Answer:
+    def answer(self, sql: str, parameters: Sequence[str | None]) -> Answer:
         """What it answers."""
         given = [None if one is None else one.encode() for one in parameters]
         found = self.connection.pgconn.exec_params(sql.encode(), given)
@@ -80,7 +103,7 @@ class Ours:
         query = sqlglot.parse_one(_LABELS, read=PostgresText)
         self.numbers = {label: number for number, label in catalog.run(query, user=user)[1]}
 
-    def answer(self, sql: str, parameters: list[str | None], theirs: dict[str, int]) -> Answer:
+    def answer(self, sql: str, parameters: Sequence[str | None], theirs: dict[str, int]) -> Answer:
         """What it answers, to a statement that has their numbers."""
         mine = {str(number): str(self.numbers.get(label, number)) for label, number in theirs.items()}
 
@@ -125,10 +148,7 @@ def write(value: Any, kind: str) -> str:
         inner = [None if one is None else write(one, kind.removesuffix("[]")) for one in value]
         if kind in ("int2vector", "oidvector"):
             return " ".join(map(str, inner))
-        quoted = [
-            "NULL" if one is None else f'"{one}"' if re.search(r'[\s,{}"\\]', one) or not one else one for one in inner
-        ]
-        return "{" + ",".join(quoted) + "}"
+        return write_array(inner)
     if isinstance(value, float):
         return repr(value).removesuffix(".0")
     if isinstance(value, datetime.datetime):

@@ -1,6 +1,6 @@
 """Write what our catalog knows of an empty PostgreSQL 15: the relations that every database has, and their rows.
 
-$ PYTHONPATH=src python tests/gateway/make_catalog.py
+$ PYTHONPATH=src python -m tests.gateway.make_catalog
 
 Left out: bodies of functions and views, descriptions of functions and operators, dependencies, sizes and statistics.
 Nothing here comes from anybody's data: the server is made for this, and has no tables.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from empty_postgres import DATABASE, READER, serve
+from tests.gateway.empty_postgres import DATABASE, READER, serve
 
 TARGET = Path(__file__).parents[2] / "src/discreet/gateway/catalog/postgres15.json.gz"
 ACCOUNT = "\x01"
@@ -90,6 +90,8 @@ def take(connection: psycopg.Connection) -> dict[str, Any]:
 
 def _plain(row: dict[str, Any]) -> list[Any]:
     """A setting as every server has it after its start: nothing of this machine."""
+    if row["name"] == "server_version":
+        row["setting"] = row["boot_val"] = row["reset_val"] = row["setting"].split()[0]
     own = {"setting": row["boot_val"], "reset_val": row["boot_val"], "source": "default", "pending_restart": False}
     kept = row["name"] in ("server_version", "server_version_num", "server_encoding", "max_index_keys", "block_size")
     return list((row if kept else row | own).values())
@@ -100,7 +102,12 @@ def _type(name: str) -> str:
 
 
 def _rows(connection: psycopg.Connection, schema: str, name: str, columns: list[tuple[str, str]]) -> list[list[Any]]:
-    read = ", ".join(_AS_READ.get(kind, "{}").format(f'"{column}"') for column, kind in columns)
+    read = ", ".join(
+        "pg_get_expr(proargdefaults, 0)"
+        if column == "proargdefaults"
+        else _AS_READ.get(kind, "{}").format(f'"{column}"')
+        for column, kind in columns
+    )
     where = _WITHOUT.get(name, "true")
     key = '"oid"' if ("oid", "oid") in columns else "1, 2, 3" if len(columns) > 2 else "1"
     rows = connection.execute(f"SELECT {read} FROM {schema}.{name} WHERE {where} ORDER BY {key}").fetchall()

@@ -22,6 +22,8 @@ from discreet.gateway.wire.values import NAMES, TYPES, Column, Described, Refusa
 SECONDS = 2.0
 """How long one statement may run."""
 MOST_ROWS = 100_000
+LONGEST_RESULT = 50_000_000
+"""At most so many characters and elements of arrays are in one result."""
 _QUERIES = (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)
 
 
@@ -77,10 +79,20 @@ class Catalog:
         return Described(made.parameters, _told(columns))
 
     def run(
-        self, query: exp.Expr, values: Sequence[Any] = (), *, user: str, settings: Mapping[str, str] | None = None
+        self,
+        query: exp.Expr,
+        values: Sequence[Any] = (),
+        *,
+        user: str,
+        settings: Mapping[str, str] | None = None,
+        declared: Sequence[int] = (),
     ) -> tuple[tuple[Column, ...], list[tuple[Any, ...]]]:
-        """The columns and the rows of a statement. `values` are its parameters."""
-        made, columns, text, used = self._translate(query, ())
+        """The columns and the rows of a statement. `values` are its parameters, and `declared` their types."""
+        made, columns, text, used = self._translate(query, declared)
+        if not declared and any(not made.hints.get(place) for place in used):
+            # nothing in the statement says what such a parameter is, so its value does
+            guessed = [0 if made.hints.get(n) else _type_of(value) for n, value in enumerate(values, start=1)]
+            made, columns, text, used = self._translate(query, guessed)
         if len(values) < len(made.parameters):
             raise Refusal(f"There are {len(values)} values, but {len(made.parameters)} parameters.", state="08P01")
         given = [values[place - 1] for place in used]
@@ -122,11 +134,9 @@ class Catalog:
     def _fetch(self, text: str, values: list[Any], asking: Asking, columns: Sequence[Column]) -> list[tuple[Any, ...]]:
         with self._cursor(asking) as cursor:
             try:
-                rows = cursor.execute(text, values or None).fetchmany(MOST_ROWS + 1)
+                rows = _fetch_bounded(cursor.execute(text, values or None))
             except duckdb.Error as error:
                 raise self._explained(error, asking) from None
-            if len(rows) > MOST_ROWS:
-                raise Refusal(f"The result has more than {MOST_ROWS:,} rows. Ask with a LIMIT.", state="54000")
             return self._shown(rows, columns)
 
     @contextmanager
@@ -192,6 +202,20 @@ class Catalog:
         return None
 
 
+def _fetch_bounded(result: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
+    """All rows, if there are not too many, and their texts are not too long."""
+    rows: list[tuple[Any, ...]] = []
+    long = 0
+    while part := result.fetchmany(2000):
+        rows += part
+        long += sum(len(value) for row in part for value in row if isinstance(value, str | list))
+        if len(rows) > MOST_ROWS or long > LONGEST_RESULT:
+            raise Refusal(
+                f"The result has more than {MOST_ROWS:,} rows, or is too long. Ask with a LIMIT.", state="54000"
+            )
+    return rows
+
+
 def _tables_of(query: exp.Expr) -> Iterator[exp.Table]:
     """The tables that a statement names: not what WITH names, and not functions."""
     for table in query.find_all(exp.Table):
@@ -225,3 +249,9 @@ def _told(columns: Sequence[Column]) -> tuple[Column, ...]:
         Column(one.name, "record" if is_record(one.type) else one.type if one.type in TYPES else "text")
         for one in columns
     )
+
+
+def _type_of(value: Any) -> int:
+    """The number of the type that a value has, if only the value tells."""
+    name = {bool: "bool", int: "int8", float: "float8"}.get(type(value))
+    return TYPES[name].oid if name else 0

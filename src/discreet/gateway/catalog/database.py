@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from discreet.gateway.catalog.functions import LOOKUPS
 from discreet.gateway.catalog.lookups import Lookups
+from discreet.gateway.catalog.signatures import LOOKUPS
 from discreet.gateway.catalog.snapshot import Kept
 from discreet.gateway.catalog.types import REFERENCES, stored_as
 from discreet.gateway.catalog.views import VIEWS
@@ -34,15 +34,9 @@ _MACROS = """
     CREATE MACRO array_without(one, gone) AS list_filter(one, lambda kept: kept IS DISTINCT FROM gone);
     CREATE MACRO numbered(one) AS list_transform(one, lambda value, place: {'x': value, 'n': place::INTEGER});
     CREATE MACRO no_options() AS []::STRUCT(option_name VARCHAR, option_value VARCHAR)[];
-    CREATE MACRO bounded_series(first, last, step) AS CASE WHEN step = 0 THEN error('22023')
-        WHEN abs(last::DOUBLE - first) / abs(step) > 100000 THEN error('54000') ELSE generate_series(first, last, step) END;
 """
 _GRANTS = "STRUCT(grantor BIGINT, grantee BIGINT, privilege_type VARCHAR, is_grantable BOOLEAN)[]"
-STATES = {
-    "22012": "division by zero",
-    "22023": "step size cannot equal zero",
-    "54000": "The series has more than 100,000 values.",
-}
+STATES = {"22012": "division by zero"}
 """Errors that come from inside of a statement."""
 
 
@@ -128,9 +122,10 @@ def _add_functions(database: duckdb.DuckDBPyConnection, lookups: Lookups) -> Non
     add("our_pg_has_role_2", lookups.pg_has_role, ["VARCHAR"] * 2, "BOOLEAN")
     add("our_aclexplode_1", lookups.acl_explode, ["VARCHAR[]"], _GRANTS)
     add("our_acldefault_2", lookups.acl_default, ["VARCHAR", "BIGINT"], "VARCHAR[]")
+    add("bounded_series", lookups.series, ["BIGINT"] * 3, "BIGINT[]")
     add("divide_whole", _division(lookups), ["BIGINT", "BIGINT"], "BIGINT")
     add("said_array", write_array, ["VARCHAR[]"], "VARCHAR")
-    add("our_array_to_string", _join_texts, ["VARCHAR[]", "VARCHAR", "VARCHAR"], "VARCHAR", nulls=True)
+    add("our_array_to_string", _joiner(lookups), ["VARCHAR[]", "VARCHAR", "VARCHAR"], "VARCHAR", nulls=True)
     add("our_format", _formatter(lookups), ["VARCHAR", "VARCHAR[]"], "VARCHAR")
 
 
@@ -175,10 +170,14 @@ def write_array(values: list[str | None]) -> str:
     return "{" + ",".join(map(written, values)) + "}"
 
 
-def _join_texts(values: list[str | None] | None, between: str | None, missing: str | None) -> str | None:
-    if values is None or between is None:
-        return None
-    return between.join(missing if one is None else one for one in values if one is not None or missing is not None)
+def _joiner(lookups: Lookups) -> Callable[..., str | None]:
+    def join(values: list[str | None] | None, between: str | None, missing: str | None) -> str | None:
+        if values is None or between is None:
+            return None
+        lookups.check_length(len(values) * (len(between) + len(missing or "")))
+        return between.join(missing if one is None else one for one in values if one is not None or missing is not None)
+
+    return join
 
 
 def _formatter(lookups: Lookups) -> Callable[[str, list[str | None]], str]:

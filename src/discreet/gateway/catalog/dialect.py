@@ -1,9 +1,9 @@
-"""PostgreSQL's SQL as clients send it. It adds to sqlglot's dialect: `$1,$2` without a space, and types like `oid[]`."""
+"""PostgreSQL's SQL as clients send it: sqlglot's dialect with `$1,$2` without a space, and types like `oid[]`."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
@@ -11,11 +11,11 @@ from sqlglot.tokens import Token, TokenType
 
 _MARK = "\x02"
 _PIECES = re.compile(
-    r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/
-    | (?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?P=tag) | (?<![\w$])\$(?P<number>\d+)""",
+    r"""[eE]'(?:[^'\\]|\\.|'')*(?:'|\Z) | '(?:[^']|'')*(?:'|\Z) | "(?:[^"]|"")*(?:"|\Z) | --[^\n]*
+    | /\*.*?(?:\*/|\Z) | (?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?:(?P=tag)|\Z) | (?<![\w$])\$(?P<number>\d+)""",
     re.VERBOSE | re.DOTALL,
 )
-"""What is quoted, a comment, or a parameter. Only parameters have a number."""
+"""What is quoted, a comment, or a parameter, which has a number. What is never closed ends with the text."""
 
 
 def _mark(piece: re.Match[str]) -> str:
@@ -23,12 +23,10 @@ def _mark(piece: re.Match[str]) -> str:
 
 
 class PostgresText(Postgres):
-    """PostgreSQL's SQL as clients send it. Functions keep the names that were written."""
-
-    PRESERVE_ORIGINAL_NAMES = True
+    """PostgreSQL's SQL as clients send it."""
 
     class Tokenizer(Postgres.Tokenizer):
-        SINGLE_TOKENS = {**Postgres.Tokenizer.SINGLE_TOKENS, _MARK: TokenType.PARAMETER}
+        SINGLE_TOKENS: ClassVar[dict[str, TokenType]] = {**Postgres.Tokenizer.SINGLE_TOKENS, _MARK: TokenType.PARAMETER}
 
         def tokenize(self, sql: str) -> list[Token]:
             """The tokens of a text. A parameter is never the start of a dollar-quoted text. Places are kept."""

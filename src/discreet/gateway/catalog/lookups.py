@@ -1,4 +1,4 @@
-"""Functions of PostgreSQL that look something up, in Python. DuckDB calls them by the names in `functions.LOOKUPS`."""
+"""Functions of PostgreSQL that look something up, in Python. DuckDB calls them by the names in `signatures.LOOKUPS`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from discreet.gateway.catalog.snapshot import Kept
 from discreet.gateway.wire.values import Refusal
 
 CATALOG = 11
+LONGEST, MOST_VALUES = 1_000_000, 100_000
+"""The longest text that a function makes, and the longest series."""
 _VISIBLE = {
     "table": ("pg_class", "relnamespace"),
     "type": ("pg_type", "typnamespace"),
@@ -94,15 +96,38 @@ class Lookups:
         self.asking.refusal = Refusal(message, state=state)
         return ValueError(state)
 
+    def check_length(self, length: int) -> None:
+        """Refuse to make a text that is very long."""
+        if length > LONGEST:
+            raise self.refuse(f"A text would have more than {LONGEST:,} characters.", "54000")
+
+    def replace(self, subject: str, old: str, new: str) -> str:
+        """A text with a part replaced everywhere."""
+        self.check_length(subject.count(old) * len(new) if old else 0)
+        return subject.replace(old, new) if old else subject
+
+    def series(self, first: int, last: int, step: int) -> list[int]:
+        """Whole numbers from one to another."""
+        if step == 0:
+            raise self.refuse("step size cannot equal zero", "22023")
+        found = range(first, last + (1 if step > 0 else -1), step)
+        if len(found) > MOST_VALUES:
+            raise self.refuse(f"The series has more than {MOST_VALUES:,} values.", "54000")
+        return list(found)
+
     # --- names ------------------------------------------------------------------------------------------------
 
     @property
     def path(self) -> list[int]:
         """The schemas in which names are looked up."""
+        found = self._named_path
+        return found if CATALOG in found else [CATALOG, *found]
+
+    @property
+    def _named_path(self) -> list[int]:
         said = self.asking.settings.get("search_path", '"$user", public')
         names = [part.strip().strip('"') for part in said.split(",")]
-        found = [self._by_namespace[name] for name in names if name in self._by_namespace]
-        return found if CATALOG in found else [CATALOG, *found]
+        return [self._by_namespace[name] for name in names if name in self._by_namespace]
 
     def quote_ident(self, name: str) -> str:
         """A name as it must be written."""
@@ -125,6 +150,8 @@ class Lookups:
     def _split_name(self, name: str) -> list[str] | None:
         found = []
         rest = name.strip()
+        if len(rest) > 1000:
+            return None
         while True:
             read = re.match(r'\s*(?:"((?:[^"]|"")+)"|([^\W\d][\w$]*))\s*(\.|$)', rest)
             if read is None:
@@ -481,11 +508,11 @@ class Lookups:
 
     def current_schema(self) -> str | None:
         """The first schema of the path."""
-        return next((self._namespaces[oid] for oid in self.path if oid != CATALOG), None)
+        return next((self._namespaces[oid] for oid in self._named_path), None)
 
     def current_schemas(self, implicit: bool) -> list[str]:
         """The schemas of the path."""
-        return [self._namespaces[oid] for oid in self.path if implicit or oid != CATALOG]
+        return [self._namespaces[oid] for oid in (self.path if implicit else self._named_path)]
 
     def current_user(self) -> str:
         """The account that asks."""

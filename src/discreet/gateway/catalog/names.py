@@ -16,7 +16,6 @@ _CLASSES: dict[type[exp.Expr], str] = {
     exp.LogicalAnd: "bool_and",
     exp.LogicalOr: "bool_or",
     exp.CurrentVersion: "version",
-    exp.CurrentTimestamp: "now",
     exp.StrPosition: "position",
     exp.Trim: "btrim",
     exp.Length: "length",
@@ -30,16 +29,13 @@ _OPERATORS = (exp.Binary, exp.Connector, exp.Not, exp.Neg, exp.Paren, exp.In, ex
 
 
 def function_name(node: exp.Expr) -> str:
-    """The name of a function as it was written, or as PostgreSQL calls it."""
+    """The name of a function as PostgreSQL calls it."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower()
-    if type(node) is exp.CurrentTimestamp and node.meta.get("name", "").lower() != "now":
-        return "current_timestamp" if node.meta.get("name") is None else str(node.meta["name"]).lower()
+    if isinstance(node, exp.CurrentTimestamp):
+        return "now" if "start" in node.meta else "current_timestamp"  # only a call has a place
     if isinstance(node, exp.Trim):
         return {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")), "btrim")
-    written = node.meta.get("name")
-    if written:
-        return str(written).lower()
     return _CLASSES.get(type(node)) or (node.sql_name().lower() if isinstance(node, exp.Func) else NAMELESS)
 
 
