@@ -266,7 +266,7 @@ class Session:
         if not statement.name:
             return Result("SET")
         if given["local"] and self.status == "I":
-            said = Notice("SET LOCAL can only be used in transaction blocks", severity="WARNING", code="25P01")
+            said = Notice("SET LOCAL can only be used in transaction blocks", None, "WARNING", "25P01")
             return Result("SET", notices=(said,))
         self.settings.set(statement.name, given["value"], local=given["local"])
         return Result("SET")
