@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from discreet.gateway.catalog import facts, objects, snapshot
-from discreet.gateway.catalog.database import SCHEMAS, STATES, make_database, write_array
+from discreet.gateway.catalog.database import SCHEMAS, make_database, write_array
 from discreet.gateway.catalog.lookups import Asking, Lookups
 from discreet.gateway.catalog.scopes import name_of
 from discreet.gateway.catalog.translate import Relation, Translator
@@ -168,9 +168,6 @@ class Catalog:
             return Refusal("The statement needs more memory than the catalog has.", state="53200")
         if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException):
             return Refusal("invalid input syntax for a type, or a value out of its range", state="22P02")
-        for state, message in STATES.items():
-            if state in str(error):
-                return Refusal(message, state=state)
         return Refusal("The catalog cannot answer this statement.", state="0A000")
 
     def _shown(self, rows: list[tuple[Any, ...]], columns: Sequence[Column]) -> list[tuple[Any, ...]]:
