@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -183,13 +183,17 @@ class Catalog:
             for row in rows
         ]
 
-    def _change(self, kind: str) -> Any:
+    def _change(self, kind: str) -> Callable[[Any], Any] | None:
+        """What is done with the values of a type. None: nothing."""
         if element_of(kind) in REFERENCES:
             said = getattr(self._lookups, f"said_{element_of(kind)}")
-            one = lambda number: Reference(number, said(number))  # noqa: E731
-            return (
-                (lambda values: [None if value is None else one(value) for value in values]) if is_array(kind) else one
-            )
+
+            def refer(number: int) -> Reference:
+                return Reference(number, said(number))
+
+            if not is_array(kind):
+                return refer
+            return lambda values: [None if value is None else refer(value) for value in values]
         if is_record(kind):
             return lambda value: "(" + ",".join("" if part is None else str(part) for part in value.values()) + ")"
         if kind == "anyarray":

@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+from duckdb.func import NATIVE, SPECIAL
 
 from discreet.gateway.catalog.lookups import Lookups
 from discreet.gateway.catalog.signatures import LOOKUPS
@@ -39,13 +40,14 @@ _GRANTS = "STRUCT(grantor BIGINT, grantee BIGINT, privilege_type VARCHAR, is_gra
 
 def make_database(kept: Mapping[tuple[str, str], Kept], lookups: Lookups) -> duckdb.DuckDBPyConnection:
     """A database with the relations and the functions. Nothing in it can be changed, and it reaches nothing else."""
-    limits = {
+    limits: dict[str, str | int] = {
         "threads": 1,
         "memory_limit": MEMORY,
         "max_temp_directory_size": "0B",
-        "autoinstall_known_extensions": False,
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
     }
-    database = duckdb.connect(":memory:", config={**limits, "autoload_known_extensions": False})
+    database = duckdb.connect(":memory:", config={**limits})
     database.execute("SET python_enable_replacements = false")
     database.execute("CREATE SCHEMA pg; CREATE SCHEMA info; CREATE SCHEMA kept")
     database.execute(_MACROS)
@@ -102,7 +104,8 @@ def _add_views(database: duckdb.DuckDBPyConnection, kept: Mapping[tuple[str, str
 def _add_functions(database: duckdb.DuckDBPyConnection, lookups: Lookups) -> None:
     def add(name: str, function: Callable[..., Any], takes: list[str], gives: str, *, nulls: bool = False) -> None:
         called = _of(function if nulls else _unless_null(function), len(takes))
-        database.create_function(name, called, takes, gives, null_handling="special", type="native")
+        kinds = [duckdb.sqltype(kind) for kind in takes]
+        database.create_function(name, called, kinds, duckdb.sqltype(gives), null_handling=SPECIAL, type=NATIVE)
 
     for (name, count), (takes, gives) in LOOKUPS.items():
         visible = re.fullmatch(r"pg_(\w+)_is_visible", name)
@@ -170,7 +173,8 @@ def _joiner(lookups: Lookups) -> Callable[..., str | None]:
         if values is None or between is None:
             return None
         lookups.check_length(len(values) * (len(between) + len(missing or "")))
-        return between.join(missing if one is None else one for one in values if one is not None or missing is not None)
+        shown = (missing if one is None else one for one in values)
+        return between.join(one for one in shown if one is not None)
 
     return join
 

@@ -35,7 +35,7 @@ class PostgresText(Postgres):
             """The tokens of a text. A parameter is never the start of a dollar-quoted text. Places are kept."""
             return super().tokenize(_PIECES.sub(_mark, sql.replace(_MARK, " ")))
 
-    class Parser(_Parser):
+    class Parser(_Parser):  # type: ignore[misc]  # sqlglot gives no type to it
         def _parse_types(self, *arguments: Any, **options: Any) -> exp.Expr | None:
             kind: exp.Expr | None = super()._parse_types(*arguments, **options)
             while isinstance(kind, exp.ObjectIdentifier | exp.DataType) and self._is_array(kind):

@@ -470,8 +470,8 @@ class Lookups:
             return None
         whole, pretty_whole, columns = found
         if number == 0:
-            return pretty_whole if pretty else whole
-        return columns[number - 1] if 0 < number <= len(columns) else ""
+            return str(pretty_whole if pretty else whole)
+        return str(columns[number - 1]) if 0 < number <= len(columns) else ""
 
     def pg_get_function_arguments(self, oid: int) -> str | None:
         """The arguments of a function."""
