@@ -104,7 +104,7 @@ def _add_views(database: duckdb.DuckDBPyConnection, kept: Mapping[tuple[str, str
 def _add_functions(database: duckdb.DuckDBPyConnection, lookups: Lookups) -> None:
     def add(name: str, function: Callable[..., Any], takes: list[str], gives: str, *, nulls: bool = False) -> None:
         called = _of(function if nulls else _unless_null(function), len(takes))
-        kinds = [duckdb.sqltype(kind) for kind in takes]
+        kinds: list[Any] = [duckdb.sqltype(kind) for kind in takes]
         database.create_function(name, called, kinds, duckdb.sqltype(gives), null_handling=SPECIAL, type=NATIVE)
 
     for (name, count), (takes, gives) in LOOKUPS.items():

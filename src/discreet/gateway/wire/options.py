@@ -341,7 +341,7 @@ def _one_of(*known: str) -> Any:
 
 
 def _encoding(name: str, value: str) -> str:
-    if value.lower().replace("-", "").replace("_", "") not in _UTF8:
+    if value.strip("'\"").lower().replace("-", "").replace("_", "") not in _UTF8:  # asyncpg quotes it
         raise _invalid(name, value, "All texts are in UTF8.")
     return "UTF8"
 
