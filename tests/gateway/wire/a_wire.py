@@ -101,6 +101,9 @@ class MadeUp:
             return Described(kinds, tuple(Column(f"c{n}", kind) for n, kind in enumerate(kinds)))
         return Described((), self._columns(statement))
 
+    def describe_cursor(self, name: str) -> Described | None:
+        return Described((), (Column("n", "int8"),)) if name == "a cursor" else None
+
     def _check(self, statement: Said) -> None:
         if self.status == "E" and statement.words[0] not in ("rollback", "commit"):
             raise Refusal("The transaction has failed.", state="25P02")

@@ -41,6 +41,9 @@ class Session(Protocol):
     async def describe(self, statement: Any, declared: Sequence[int] = ()) -> Described:
         """What a statement needs and gives. It is never run for that."""
 
+    def describe_cursor(self, name: str) -> Described | None:
+        """The columns of a cursor. None if there is none of this name."""
+
     async def run(self, statement: Any, values: Sequence[Any] = ()) -> Result:
         """Run a statement."""
 
@@ -270,6 +273,8 @@ class Dialog:
             found = prepared.told = await self._described(prepared)
             self._stream.send(messages.parameter_description(found.parameters))
             formats: tuple[int, ...] = ()
+        elif kind == b"P" and name not in self.kept.portals and (cursor := self._session.describe_cursor(name)):
+            found, formats = cursor, ()  # a cursor is a portal, too
         elif kind == b"P":
             portal = self.kept.portal(name)
             if portal.result is not None:
