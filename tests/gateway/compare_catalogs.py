@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import sqlglot
 
+from discreet.gateway.catalog.casts import split_array
 from discreet.gateway.catalog.catalog import Catalog
 from discreet.gateway.catalog.database import write_array
 from discreet.gateway.catalog.dialect import PostgresText
-from discreet.gateway.catalog.functions import split_array
 from discreet.gateway.wire.values import TYPES, Refusal
 
 FIXTURES = Path(__file__).parents[1] / "fixtures/catalog"

@@ -103,7 +103,9 @@ def _type(name: str) -> str:
 
 def _rows(connection: psycopg.Connection, schema: str, name: str, columns: list[tuple[str, str]]) -> list[list[Any]]:
     read = ", ".join(
-        "pg_get_expr(proargdefaults, 0)" if column == "proargdefaults" else _AS_READ.get(kind, "{}").format(f'"{column}"')
+        "pg_get_expr(proargdefaults, 0)"
+        if column == "proargdefaults"
+        else _AS_READ.get(kind, "{}").format(f'"{column}"')
         for column, kind in columns
     )
     where = _WITHOUT.get(name, "true")

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator
 
 import pytest
-
-from discreet.gateway.catalog.catalog import Catalog
 from tests.gateway.clinic_tables import CLINIC, HOSTILE
 from tests.gateway.compare_catalogs import Ours, Real, expected, recorded, recorded_numbers, same
 from tests.gateway.empty_postgres import DATABASE, READER, find_programs, serve
+
+from discreet.gateway.catalog.catalog import Catalog
 
 DIFFERENT = {
     r"pg_(database|table|tablespace|total_relation|relation)_size": "no sizes are told",
@@ -48,7 +48,9 @@ def test_recorded_answers_are_equal(catalog: Catalog) -> None:
     different = [
         (statements[place].clients, statements[place].sql)
         for place, answer in known.items()
-        if not same(answer, ours.answer(statements[place].sql, statements[place].parameters, numbers), statements[place].sql)
+        if not same(
+            answer, ours.answer(statements[place].sql, statements[place].parameters, numbers), statements[place].sql
+        )
     ]
     assert different == []
 

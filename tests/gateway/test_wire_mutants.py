@@ -197,7 +197,7 @@ def types_from_values(monkeypatch):
 
 
 def made_up_rows_not_marked(monkeypatch):
-    monkeypatch.setattr(asking, "Notice", lambda message, **_: Notice("rows"))
+    monkeypatch.setattr(asking, "Notice", lambda message, *_: Notice("rows"))
 
 
 def made_up_rows_from_the_answer(monkeypatch):

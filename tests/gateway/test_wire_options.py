@@ -334,6 +334,8 @@ def test_other_values():
     assert literal(stamp.replace(tzinfo=UTC), "timestamptz") == literal(stamp, "timestamp")
     assert literal(Decimal("1.50"), "numeric") == "1.50"
     assert literal(7, "float8") == "7"
+    assert literal(stamp, "date") == literal(stamp, "timestamp")
+    assert literal(datetime(2024, 1, 2), "date") == "DATE '2024-01-02'"
     for value, kind in (
         (float("nan"), "float8"),
         (float("inf"), "float8"),

@@ -403,6 +403,8 @@ def test_cursors_end_with_their_transaction(client):
     assert client.rows("FETCH h") == [("Koper",)]
     assert client.refused(f"DECLARE h CURSOR WITH HOLD FOR {text}").state == "42P03"
     assert client.describe("FETCH h").columns == client.run("FETCH h").columns
+    assert client.session.describe_cursor("h") == client.describe("FETCH h")
+    assert client.session.describe_cursor("unknown") is None
     client.query("CLOSE ALL")
     assert client.refused("CLOSE h").state == "34000"
     with pytest.raises(Refusal) as refused:

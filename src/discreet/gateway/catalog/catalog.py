@@ -210,7 +210,9 @@ def _fetch_bounded(result: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
         rows += part
         long += sum(len(value) for row in part for value in row if isinstance(value, str | list))
         if len(rows) > MOST_ROWS or long > LONGEST_RESULT:
-            raise Refusal(f"The result has more than {MOST_ROWS:,} rows, or is too long. Ask with a LIMIT.", state="54000")
+            raise Refusal(
+                f"The result has more than {MOST_ROWS:,} rows, or is too long. Ask with a LIMIT.", state="54000"
+            )
     return rows
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from discreet.gateway.catalog.functions import LOOKUPS
 from discreet.gateway.catalog.lookups import Lookups
+from discreet.gateway.catalog.signatures import LOOKUPS
 from discreet.gateway.catalog.snapshot import Kept
 from discreet.gateway.catalog.types import REFERENCES, stored_as
 from discreet.gateway.catalog.views import VIEWS

@@ -1,9 +1,9 @@
-"""PostgreSQL's SQL as clients send it. It adds to sqlglot's dialect: `$1,$2` without a space, and types like `oid[]`."""
+"""PostgreSQL's SQL as clients send it: sqlglot's dialect with `$1,$2` without a space, and types like `oid[]`."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
@@ -15,7 +15,7 @@ _PIECES = re.compile(
     | /\*.*?(?:\*/|\Z) | (?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?:(?P=tag)|\Z) | (?<![\w$])\$(?P<number>\d+)""",
     re.VERBOSE | re.DOTALL,
 )
-"""What is quoted, a comment, or a parameter, which has a number. What is never closed ends with the text: this is linear."""
+"""What is quoted, a comment, or a parameter, which has a number. What is never closed ends with the text."""
 
 
 def _mark(piece: re.Match[str]) -> str:
@@ -26,7 +26,7 @@ class PostgresText(Postgres):
     """PostgreSQL's SQL as clients send it."""
 
     class Tokenizer(Postgres.Tokenizer):
-        SINGLE_TOKENS = {**Postgres.Tokenizer.SINGLE_TOKENS, _MARK: TokenType.PARAMETER}
+        SINGLE_TOKENS: ClassVar[dict[str, TokenType]] = {**Postgres.Tokenizer.SINGLE_TOKENS, _MARK: TokenType.PARAMETER}
 
         def tokenize(self, sql: str) -> list[Token]:
             """The tokens of a text. A parameter is never the start of a dollar-quoted text. Places are kept."""

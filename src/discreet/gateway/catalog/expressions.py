@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from discreet.gateway.catalog import functions
+from discreet.gateway.catalog.aggregates import call_aggregate
+from discreet.gateway.catalog.casts import VECTORS, as_text, cast_value, coerce
+from discreet.gateway.catalog.functions import arguments_of, call_function
 from discreet.gateway.catalog.names import function_name
 from discreet.gateway.catalog.scopes import (
     Scope,
@@ -23,6 +25,7 @@ from discreet.gateway.catalog.scopes import (
     refuse,
     text,
 )
+from discreet.gateway.catalog.signatures import AGGREGATES
 from discreet.gateway.catalog.types import (
     REFERENCES,
     TEXTS,
@@ -42,7 +45,6 @@ if TYPE_CHECKING:
     from discreet.gateway.catalog.translate import Translator
 
 Rule = Callable[["Translator", exp.Expr, Scope], Value]
-_SUBSCRIPT_FROM_0 = ("int2vector", "oidvector")
 _WORDS = {"user": "current_user", "current_role": "current_user", "localtimestamp": "localtimestamp"}
 
 
@@ -104,7 +106,7 @@ def _column(made: Translator, node: exp.Expr, scope: Scope) -> Value:
     found = scope.find(name, table, schema)
     if found is None:
         if table is None and not node.this.quoted and name in _WORDS:
-            return functions.call_function(made, _WORDS[name], [])
+            return call_function(made, _WORDS[name], [])
         shown = name if table is None else f"{table}.{name}"
         raise Refusal(f'column "{shown}" does not exist', state="42703")
     source, one = found
@@ -117,76 +119,10 @@ def _column(made: Translator, node: exp.Expr, scope: Scope) -> Value:
 # --- casts ------------------------------------------------------------------------------------------------------
 
 
-def coerce(made: Translator, value: Value, kind: str) -> Value:
-    """A value without a type of its own, as one of a type. Others stay as they are."""
-    if value.type != UNKNOWN or kind == UNKNOWN:
-        return value
-    if isinstance(value.node, exp.Placeholder):
-        made.hint(int(value.node.name), kind)
-        return Value(value.node, kind)
-    if isinstance(value.node, exp.Literal) and is_array(kind):
-        return _array_of_text(made, value.node.name, kind)
-    if kind in REFERENCES and isinstance(value.node, exp.Literal):
-        return Value(call(f"find_{kind}", value.node), kind)
-    return Value(cast(value.node, kind), kind)
-
-
-def _array_of_text(made: Translator, written: str, kind: str) -> Value:
-    """An array that is written as a text, such as {r,p}."""
-    vector = kind in _SUBSCRIPT_FROM_0
-    parts = written.split() if vector else functions.split_array(written)
-    inside = [Value(exp.Null()) if part is None else Value(text(part)) for part in parts]
-    listed = [coerce(made, one, element_of(kind)).node for one in inside]
-    return Value(cast(exp.Array(expressions=listed), kind), kind)
-
-
 def _cast(made: Translator, node: exp.Expr, scope: Scope) -> Value:
     check_parts(node, ("this", "to", "safe"))
     kind, value = read_type(node.args["to"]), made.value(node.this, scope)
     return cast_value(made, value, kind)
-
-
-def cast_value(made: Translator, value: Value, kind: str) -> Value:
-    """A value as one of a type."""
-    if value.type == UNKNOWN:
-        return coerce(made, value, kind)
-    if is_record(value.type) or is_record(kind):
-        raise refuse("a cast of a record")
-    if kind in REFERENCES and value.type in TEXTS:
-        return Value(call(f"find_{kind}", cast(value.node, "text")), kind)
-    if kind in TEXTS:
-        shown = as_text(value)
-        return Value(call("left", shown, number(1)) if kind == "char" else shown, kind)
-    if is_array(kind) and is_array(value.type):
-        return _cast_array(value, kind)
-    if is_array(kind) and value.type in TEXTS:
-        raise refuse("a cast of a text that is not a literal to an array")
-    if is_array(value.type) and not is_array(kind):
-        raise Refusal(f"cannot cast type {value.type} to {kind}", state="42846")
-    return Value(cast(value.node, kind), kind)
-
-
-def as_text(value: Value) -> exp.Expr:
-    """A value as PostgreSQL writes it."""
-    if value.type in REFERENCES:
-        return call(f"said_{value.type}", value.node)
-    if value.type in _SUBSCRIPT_FROM_0:
-        return call("array_to_string", cast(value.node, "text[]"), text(" "))
-    if is_array(value.type):
-        return call("said_array", cast(_cast_array(value, "text[]").node, "text[]"))
-    if value.type == "timestamptz":
-        return exp.DPipe(this=cast(value.node, "text"), expression=text("+00"))
-    return cast(value.node, "text")
-
-
-def _cast_array(value: Value, kind: str) -> Value:
-    if element_of(value.type) in REFERENCES and element_of(kind) in TEXTS:
-        one = exp.Lambda(
-            this=call(f"said_{element_of(value.type)}", exp.Identifier(this="one")),
-            expressions=[exp.Identifier(this="one")],
-        )
-        return Value(call("list_transform", value.node, one), kind)
-    return Value(cast(value.node, kind), kind)
 
 
 # --- operators --------------------------------------------------------------------------------------------------
@@ -313,9 +249,9 @@ def _connect(made: Translator, node: exp.Expr, scope: Scope) -> Value:
     while type(node) is kind:
         parts.append(node.expression)
         node = node.this
-    result = made.condition(node, scope)
+    result: exp.Expr = exp.Paren(this=made.condition(node, scope))
     for part in reversed(parts):
-        result = kind(this=exp.Paren(this=result), expression=exp.Paren(this=made.condition(part, scope)))
+        result = kind(this=result, expression=exp.Paren(this=made.condition(part, scope)))
     return Value(exp.Paren(this=result), "bool")
 
 
@@ -505,7 +441,7 @@ def _bracket(made: Translator, node: exp.Expr, scope: Scope) -> Value:
     if len(node.expressions) != 1 or not is_array(array.type):
         raise refuse("this subscript", "42804")
     # sqlglot counts from 0, so that 1 has been taken off already
-    shift = 2 if array.type in _SUBSCRIPT_FROM_0 else 1
+    shift = 2 if array.type in VECTORS else 1
     inside = node.expressions[0]
     if isinstance(inside, exp.Slice):
         ends = [made.value_as(end, scope, "int4") for end in (inside.this, inside.expression) if end is not None]
@@ -556,9 +492,9 @@ def _collate(made: Translator, node: exp.Expr, scope: Scope) -> Value:
 
 def _called(made: Translator, node: exp.Expr, scope: Scope) -> Value:
     name = function_name(node)
-    if name in functions.AGGREGATES:
-        return functions.call_aggregate(made, node, scope)
-    return functions.call_function(made, name, [made.value(one, scope) for one in functions.arguments_of(node)])
+    if name in AGGREGATES:
+        return call_aggregate(made, node, scope)
+    return call_function(made, name, [made.value(one, scope) for one in arguments_of(node)])
 
 
 def _interval(made: Translator, node: exp.Expr, scope: Scope) -> Value:
@@ -569,7 +505,7 @@ def _interval(made: Translator, node: exp.Expr, scope: Scope) -> Value:
 
 
 def _aggregate(made: Translator, node: exp.Expr, scope: Scope) -> Value:
-    return functions.call_aggregate(made, node, scope)
+    return call_aggregate(made, node, scope)
 
 
 def _filter(made: Translator, node: exp.Expr, scope: Scope) -> Value:

@@ -1,198 +1,21 @@
-"""The functions of PostgreSQL that the catalog knows. There are no others."""
+"""Calls of functions of PostgreSQL, as calls of DuckDB. A function that has no rule does not exist."""
 
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from discreet.gateway.catalog.names import function_name
-from discreet.gateway.catalog.scopes import Scope, Value, call, cast, null, number, refuse, text
-from discreet.gateway.catalog.types import (
-    TEXTS,
-    array_of,
-    element_of,
-    is_array,
-    record_of,
-)
+from discreet.gateway.catalog.casts import as_text, cast_value
+from discreet.gateway.catalog.scopes import Value, call, cast, null, number, refuse, text
+from discreet.gateway.catalog.signatures import AGGREGATES, ALWAYS, LOOKUPS, NATIVE, NOTHING, RENAMED, ROWS_OF
+from discreet.gateway.catalog.types import TEXTS, array_of, element_of, is_array, record_of
 from discreet.gateway.wire.values import Refusal
 
 if TYPE_CHECKING:
     from discreet.gateway.catalog.translate import Translator
-
-ROWS_OF = {
-    "pg_get_keywords": ("pg_catalog", "pg_get_keywords"),
-    "pg_timezone_names": ("pg_catalog", "pg_timezone_names"),
-    "pg_timezone_abbrevs": ("pg_catalog", "pg_timezone_abbrevs"),
-    "pg_available_extensions": ("pg_catalog", "pg_available_extensions"),
-    "pg_available_extension_versions": ("pg_catalog", "pg_available_extension_versions"),
-    "pg_show_all_settings": ("pg_catalog", "pg_settings"),
-    "pg_lock_status": ("pg_catalog", "pg_locks"),
-    "pg_cursor": ("pg_catalog", "pg_cursors"),
-    "pg_prepared_statement": ("pg_catalog", "pg_prepared_statements"),
-    "pg_stat_get_activity": ("pg_catalog", "pg_stat_activity"),
-}
-"""Functions in FROM that give the rows of a relation."""
-
-
-class Signature(NamedTuple):
-    """The types of the arguments of a function, and of its result."""
-
-    takes: tuple[str, ...]
-    gives: str
-
-
-def _read(lines: str) -> dict[tuple[str, int], Signature]:
-    """Signatures, written one per line as in PostgreSQL's manual."""
-    found = {}
-    for line in lines.split("\n"):
-        read = re.fullmatch(r"(\w+)\((.*)\) (\S+)", line.strip())
-        if read:
-            takes = tuple(part for part in read[2].split(", ") if part)
-            found[read[1], len(takes)] = Signature(takes, read[3])
-    return found
-
-
-LOOKUPS = _read("""
-    replace(text, text, text) text
-    format_type(oid, int4) text
-    pg_get_userbyid(oid) name
-    pg_table_is_visible(oid) bool
-    pg_type_is_visible(oid) bool
-    pg_function_is_visible(oid) bool
-    pg_operator_is_visible(oid) bool
-    pg_opclass_is_visible(oid) bool
-    pg_opfamily_is_visible(oid) bool
-    pg_collation_is_visible(oid) bool
-    pg_conversion_is_visible(oid) bool
-    pg_ts_config_is_visible(oid) bool
-    pg_ts_dict_is_visible(oid) bool
-    pg_ts_parser_is_visible(oid) bool
-    pg_ts_template_is_visible(oid) bool
-    pg_statistics_obj_is_visible(oid) bool
-    pg_relation_is_publishable(regclass) bool
-    pg_get_constraintdef(oid) text
-    pg_get_constraintdef(oid, bool) text
-    pg_get_indexdef(oid) text
-    pg_get_indexdef(oid, int4, bool) text
-    pg_get_function_arguments(oid) text
-    pg_get_function_identity_arguments(oid) text
-    pg_get_function_result(oid) text
-    pg_describe_object(oid, oid, int4) text
-    obj_description(oid) text
-    obj_description(oid, name) text
-    shobj_description(oid, name) text
-    col_description(oid, int4) text
-    to_regclass(text) regclass
-    to_regtype(text) regtype
-    to_regproc(text) regproc
-    to_regnamespace(text) regnamespace
-    to_regrole(text) regrole
-    quote_ident(text) text
-    quote_literal(text) text
-    parse_ident(text) text[]
-    parse_ident(text, bool) text[]
-    current_setting(text) text
-    current_setting(text, bool) text
-    set_config(text, text, bool) text
-    current_schema() name
-    current_schemas(bool) name[]
-    current_user() name
-    current_database() name
-    pg_encoding_to_char(int4) name
-    pg_char_to_encoding(name) int4
-    pg_size_pretty(int8) text
-""")
-"""Functions that are written in Python, in `lookups.py`."""
-_NATIVE = _read("""
-    upper(text) text
-    lower(text) text
-    length(text) int4
-    char_length(text) int4
-    character_length(text) int4
-    octet_length(text) int4
-    substring(text, int4) text
-    substring(text, int4, int4) text
-    substr(text, int4) text
-    substr(text, int4, int4) text
-    translate(text, text, text) text
-    left(text, int4) text
-    right(text, int4) text
-    reverse(text) text
-    starts_with(text, text) bool
-    strpos(text, text) int4
-    split_part(text, text, int4) text
-    btrim(text) text
-    btrim(text, text) text
-    ltrim(text) text
-    ltrim(text, text) text
-    rtrim(text) text
-    rtrim(text, text) text
-    ascii(text) int4
-    chr(int4) text
-    md5(text) text
-    array_to_string(text[], text) text
-    sqrt(float8) float8
-    exp(float8) float8
-    ln(float8) float8
-    sign(float8) float8
-    pi() float8
-    bit_length(text) int4
-""")
-"""Functions that DuckDB has under the same name. None makes a much longer text: that memory would not be limited."""
-_RENAMED = {
-    "char_length": "length",
-    "character_length": "length",
-    "octet_length": "strlen",
-    "btrim": "trim",
-    "substr": "substring",
-    "position": "strpos",
-}
-NOTHING = {
-    **dict.fromkeys(
-        (
-            *("pg_get_viewdef", "pg_get_ruledef", "pg_get_triggerdef", "pg_get_partkeydef"),
-            *("pg_get_statisticsobjdef", "pg_get_statisticsobjdef_columns", "pg_get_functiondef"),
-            *("pg_get_statisticsobjdef_expressions", "pg_get_function_sqlbody", "pg_get_serial_sequence"),
-            *("pg_get_partition_constraintdef", "pg_relation_filepath", "pg_get_function_arg_default"),
-        ),
-        "text",
-    ),
-    **dict.fromkeys(
-        (
-            *("pg_database_size", "pg_table_size", "pg_total_relation_size", "pg_relation_size", "pg_indexes_size"),
-            *("pg_tablespace_size", "pg_stat_get_numscans", "pg_stat_get_live_tuples", "pg_stat_get_dead_tuples"),
-            *("pg_sequence_last_value", "txid_current_if_assigned", "pg_column_size"),
-        ),
-        "int8",
-    ),
-    **dict.fromkeys(("inet_server_addr", "inet_client_addr"), "inet"),
-    **dict.fromkeys(("inet_server_port", "inet_client_port"), "int4"),
-    **dict.fromkeys(("pg_postmaster_start_time", "pg_conf_load_time", "pg_last_xact_replay_timestamp"), "timestamptz"),
-    **dict.fromkeys(("pg_stat_get_last_vacuum_time", "pg_stat_get_last_analyze_time"), "timestamptz"),
-    "pg_relation_filenode": "oid",
-}
-"""Functions that know nothing here: no sizes, no statistics, no expressions."""
-_ALWAYS: dict[str, tuple[str, str]] = {
-    "pg_is_in_recovery": ("false", "bool"),
-    "pg_is_wal_replay_paused": ("false", "bool"),
-    "pg_is_other_temp_schema": ("false", "bool"),
-    "pg_my_temp_schema": ("0", "oid"),
-    "pg_backend_pid": ("0", "int4"),
-    "pg_tablespace_location": ("", "text"),
-    "pg_client_encoding": ("UTF8", "name"),
-    "getdatabaseencoding": ("UTF8", "name"),
-    "txid_current": ("1", "int8"),
-    "pg_trigger_depth": ("0", "int4"),
-    "pg_jit_available": ("false", "bool"),
-    "pg_blocking_pids": ("[]", "int4[]"),
-    **dict.fromkeys(("pg_advisory_unlock_all", "pg_advisory_lock", "pg_advisory_unlock_shared"), ("", "text")),
-    **dict.fromkeys(("pg_try_advisory_lock", "pg_advisory_unlock"), ("true", "bool")),
-}
-"""Functions that say the same always."""
 
 
 def arguments_of(node: exp.Expr) -> list[exp.Expr]:
@@ -214,13 +37,13 @@ def call_function(made: Translator, name: str, values: Sequence[Value]) -> Value
     known = LOOKUPS.get((name, len(values)))
     if known is not None:
         return Value(call(f"our_{name}_{len(values)}", *_fitting(made, values, known.takes)), known.gives)
-    known = _NATIVE.get((name, len(values)))
+    known = NATIVE.get((name, len(values)))
     if known is not None:
         return Value(
-            cast(call(_RENAMED.get(name, name), *_fitting(made, values, known.takes)), known.gives), known.gives
+            cast(call(RENAMED.get(name, name), *_fitting(made, values, known.takes)), known.gives), known.gives
         )
-    if name in _ALWAYS:
-        said, kind = _ALWAYS[name]
+    if name in ALWAYS:
+        said, kind = ALWAYS[name]
         return Value(cast(exp.Array() if said == "[]" else text(said), kind), kind)
     if name in NOTHING:
         for value in values:
@@ -237,8 +60,6 @@ def unknown_function(name: str, values: Sequence[Value]) -> Refusal:
 
 def _fitting(made: Translator, values: Sequence[Value], kinds: Sequence[str]) -> list[exp.Expr]:
     """Arguments as a function takes them."""
-    from discreet.gateway.catalog.expressions import as_text, cast_value
-
     found = []
     for given, kind in zip(values, kinds, strict=True):
         value = made.coerce(given, kind)
@@ -249,97 +70,6 @@ def _fitting(made: Translator, values: Sequence[Value], kinds: Sequence[str]) ->
         else:
             found.append(cast(value.node, kind))
     return found
-
-
-def split_array(written: str) -> list[str | None]:
-    """The elements of an array that is written as a text, such as {a,"b c",NULL}."""
-    inside = written.strip()
-    if not (inside.startswith("{") and inside.endswith("}")) or "{" in inside[1:-1].replace('"', ""):
-        raise Refusal(f'malformed array literal: "{written}"', state="22P02")
-    found: list[str | None] = []
-    for piece in re.finditer(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^,"]*))\s*(?:,|$)', inside[1:-1]):
-        if piece[1] is None and not piece[2] and piece.end() == len(inside) - 2 and piece.start() == piece.end():
-            continue
-        plain = (piece[2] or "").strip()
-        found.append(
-            re.sub(r"\\(.)", r"\1", piece[1]) if piece[1] is not None else None if plain.upper() == "NULL" else plain
-        )
-    return found
-
-
-# --- aggregates -------------------------------------------------------------------------------------------------
-
-AGGREGATES = {
-    "count": "count",
-    "min": "min",
-    "max": "max",
-    "sum": "sum",
-    "avg": "avg",
-    "array_agg": "list",
-    "string_agg": "string_agg",
-    "bool_and": "bool_and",
-    "bool_or": "bool_or",
-    "every": "bool_and",
-}
-
-
-def call_aggregate(made: Translator, node: exp.Expr, scope: Scope) -> Value:
-    """The value of an aggregate."""
-    name = function_name(node)
-    if name not in AGGREGATES:
-        return call_function(made, name, [made.value(one, scope) for one in arguments_of(node)])
-    first, *more = arguments_of(node)
-    order, distinct = None, False
-    if isinstance(first, exp.Distinct):
-        distinct, (first, *rest) = True, first.expressions
-        more = [*rest, *more]
-    last = more[-1] if more else first
-    if isinstance(last, exp.Order):
-        order, last = made.order(last, scope), last.this
-        if more:
-            more[-1] = last
-        else:
-            first = last
-    if isinstance(first, exp.Distinct):
-        distinct, first = True, first.expressions[0]
-    if isinstance(first, exp.Order):
-        order, first = made.order(first, scope), first.this
-    if isinstance(first, exp.Star):
-        return Value(call("count"), "int8")
-    value, kind = _aggregated(made, name, made.value(first, scope))
-    if (name == "string_agg") != (len(more) == 1) or len(more) > 1:
-        raise unknown_function(name, [value])
-    parts = [exp.Distinct(expressions=[value.node]) if distinct else value.node]
-    parts += [made.value_as(one, scope, "text") for one in more]
-    if order is not None:
-        order.set("this", parts[-1])
-        parts[-1] = order
-    return Value(_finished(call(AGGREGATES[name], *parts), name, kind), kind)
-
-
-def _finished(node: exp.Expr, name: str, kind: str) -> exp.Expr:
-    return cast(node, kind) if name in ("sum", "avg") else node
-
-
-def _aggregated(made: Translator, name: str, value: Value) -> tuple[Value, str]:
-    """What an aggregate reads, and the type of its result."""
-    from discreet.gateway.catalog.expressions import as_text
-
-    value = made.coerce(value, "text")
-    if name == "count":
-        return value, "int8"
-    if name in ("bool_and", "bool_or", "every"):
-        return value, "bool"
-    if name == "string_agg":
-        return Value(as_text(value), "text"), "text"
-    if name == "array_agg":
-        return value, array_of(value.type)
-    if name in ("sum", "avg"):
-        wide = {"int2": "int8", "int4": "int8", "float4": "float4", "float8": "float8"}.get(value.type, "numeric")
-        return value, wide if name == "sum" else "float8" if value.type.startswith("float") else "numeric"
-    if value.type in ("name", "char", "varchar"):
-        return value, "text"
-    return value, value.type
 
 
 # --- functions with rules of their own ------------------------------------------------------------------------------
@@ -454,8 +184,6 @@ def _with_element(name: str) -> Callable[[Translator, list[Value]], Value]:
 
 
 def _array_to_string(made: Translator, values: list[Value]) -> Value:
-    from discreet.gateway.catalog.expressions import cast_value
-
     _needs("array_to_string", values, 2, 3)
     array = cast_value(made, made.coerce(values[0], "text[]"), "text[]")
     rest = [made.coerce(value, "text").node for value in values[1:]]
@@ -476,20 +204,14 @@ def _regexp_split(made: Translator, values: list[Value]) -> Value:
 
 
 def _concat(made: Translator, values: list[Value]) -> Value:
-    from discreet.gateway.catalog.expressions import as_text
-
     return Value(call("concat", *(as_text(made.coerce(value, "text")) for value in values)), "text")
 
 
 def _concat_with(made: Translator, values: list[Value]) -> Value:
-    from discreet.gateway.catalog.expressions import as_text
-
     return Value(call("concat_ws", *(as_text(made.coerce(value, "text")) for value in values)), "text")
 
 
 def _format(made: Translator, values: list[Value]) -> Value:
-    from discreet.gateway.catalog.expressions import as_text
-
     if not values:
         raise unknown_function("format", values)
     first, *rest = (as_text(made.coerce(value, "text")) for value in values)
@@ -497,8 +219,6 @@ def _format(made: Translator, values: list[Value]) -> Value:
 
 
 def _json_object(made: Translator, values: list[Value]) -> Value:
-    from discreet.gateway.catalog.expressions import as_text
-
     parts = []
     for place, given in enumerate(values):
         value = made.coerce(given, "text")
@@ -658,5 +378,5 @@ _SPECIAL: dict[str, Callable[[Translator, list[Value]], Value]] = {
         )
     },
 }
-KNOWN = frozenset({*_SPECIAL, *NOTHING, *_ALWAYS, *AGGREGATES, *ROWS_OF, *(name for name, _ in (*LOOKUPS, *_NATIVE))})
+KNOWN = frozenset({*_SPECIAL, *NOTHING, *ALWAYS, *AGGREGATES, *ROWS_OF, *(name for name, _ in (*LOOKUPS, *NATIVE))})
 """The names of all functions that a statement may use."""

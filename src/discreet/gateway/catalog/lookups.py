@@ -1,4 +1,4 @@
-"""Functions of PostgreSQL that look something up, in Python. DuckDB calls them by the names in `functions.LOOKUPS`."""
+"""Functions of PostgreSQL that look something up, in Python. DuckDB calls them by the names in `signatures.LOOKUPS`."""
 
 from __future__ import annotations
 

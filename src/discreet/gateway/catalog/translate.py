@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.gateway.catalog import expressions, functions
+from discreet.gateway.catalog import casts, expressions
 from discreet.gateway.catalog.names import column_name, function_name
 from discreet.gateway.catalog.scopes import (
     Scope,
@@ -26,6 +26,7 @@ from discreet.gateway.catalog.scopes import (
     number,
     refuse,
 )
+from discreet.gateway.catalog.signatures import ROWS_OF
 from discreet.gateway.catalog.types import REFERENCES, UNKNOWN, choose_parameter, fields_of, is_record, merge
 from discreet.gateway.wire.values import Column, Refusal
 
@@ -370,7 +371,7 @@ class Translator:
         """A function in FROM, as a query that may use what stands before it."""
         name, named = _alias_of(alias)
         called = function_name(node.expression if isinstance(node, exp.Dot) else node)
-        relation = functions.ROWS_OF.get(called)
+        relation = ROWS_OF.get(called)
         if relation is not None:
             found = self.relations[relation]
             columns, made = _renamed(found.columns, named), found.table
@@ -428,7 +429,7 @@ class Translator:
 
     def coerce(self, value: Value, kind: str) -> Value:
         """A value that has no type yet, as one of a type."""
-        return expressions.coerce(self, value, kind)
+        return casts.coerce(self, value, kind)
 
     def hint(self, place: int, kind: str) -> None:
         """Remember a type that a parameter needs."""

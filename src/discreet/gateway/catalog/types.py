@@ -1,4 +1,4 @@
-"""Types of PostgreSQL in the catalog: how a cast names them, how DuckDB stores them, and which two types meet in one."""
+"""Types of PostgreSQL in the catalog: how a cast names them, how DuckDB stores them, and what two have in common."""
 
 from __future__ import annotations
 

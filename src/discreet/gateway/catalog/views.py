@@ -27,8 +27,8 @@ VIEWS: dict[tuple[str, str], str] = {
         FROM pg.pg_roles r WHERE NOT rolcanlogin
     """,
     ("pg", "pg_settings"): """
-        SELECT name, our_setting(name), unit, category, short_desc, extra_desc, context, vartype, source, min_val, max_val,
-            enumvals, boot_val, reset_val, sourcefile, sourceline, pending_restart
+        SELECT name, our_setting(name), unit, category, short_desc, extra_desc, context, vartype, source, min_val,
+            max_val, enumvals, boot_val, reset_val, sourcefile, sourceline, pending_restart
         FROM kept.pg_settings
     """,
     ("pg", "pg_tables"): """

@@ -150,9 +150,9 @@ class Asker:
         table = made_up(asked.sql.text, statement.query, fields, asked.items, self._columns)
         said = Notice(
             "NOT REAL: these rows are made up from declarations, to try a report. Nothing was asked or spent.",
-            hint="SET discreet.mode = answer asks the question.",
-            severity="WARNING",
-            code="01000",
+            "SET discreet.mode = answer asks the question.",
+            "WARNING",
+            "01000",
         )
         return Answered(tuple(cell.column for cell in cells), rows_of(table, cells), (said,))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
@@ -236,11 +236,13 @@ def literal(value: Any, kind: str) -> str:
         return str(value) if value >= 0 else f"({value})"
     if isinstance(value, int | float | Decimal):
         return _real(value)
-    if isinstance(value, datetime) and kind != "date":
+    if isinstance(value, datetime):
         plain = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo is not None else value
+        if kind == "date" and plain.time() == time.min:
+            return f"DATE '{plain.date().isoformat()}'"
         return f"TIMESTAMP '{plain.isoformat(sep=' ')}'"
     if isinstance(value, date):
-        return f"DATE '{value.isoformat()[:10]}'"
+        return f"DATE '{value.isoformat()}'"
     raise Refusal(
         "A parameter has a value that questions do not take.",
         state="0A000",

@@ -135,6 +135,10 @@ class Session:
         """The parameters and the columns of a statement. Nothing is run or charged."""
         return await _guarded(self._describe(statement, declared))
 
+    def describe_cursor(self, name: str) -> Described | None:
+        """The columns of a cursor, which in the protocol is a portal of this name. None if there is none."""
+        return Described((), self._cursors.find(name).columns) if name in self._cursors.names else None
+
     async def run(self, statement: Statement, values: Sequence[Any] = ()) -> Result:
         """Run a statement. A question may be charged here."""
         if statement.what not in _CHANGING:
@@ -266,7 +270,7 @@ class Session:
         if not statement.name:
             return Result("SET")
         if given["local"] and self.status == "I":
-            said = Notice("SET LOCAL can only be used in transaction blocks", severity="WARNING", code="25P01")
+            said = Notice("SET LOCAL can only be used in transaction blocks", None, "WARNING", "25P01")
             return Result("SET", notices=(said,))
         self.settings.set(statement.name, given["value"], local=given["local"])
         return Result("SET")

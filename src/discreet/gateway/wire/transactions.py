@@ -52,7 +52,7 @@ class Transactions:
         """BEGIN."""
         tag = "START TRANSACTION" if statement.tokens[0].text.upper() == "START" else "BEGIN"
         if self.status != "I":
-            said = Notice("there is already a transaction in progress", severity="WARNING", code="25001")
+            said = Notice("there is already a transaction in progress", None, "WARNING", "25001")
             return Result(tag, notices=(said,))
         self._open()
         return Result(tag)
@@ -76,9 +76,7 @@ class Transactions:
 
     def _end(self, statement: Statement, tag: str) -> Result:
         if self.status == "I":
-            return Result(
-                tag, notices=(Notice("there is no transaction in progress", severity="WARNING", code="25P01"),)
-            )
+            return Result(tag, notices=(Notice("there is no transaction in progress", None, "WARNING", "25P01"),))
         self._settings.end_transaction()
         self._cursors.end_transaction()
         self.status, self._savepoints = "I", []

@@ -89,13 +89,17 @@ class Described(NamedTuple):
     columns: tuple[Column, ...] | None
 
 
+SUCCESS = "00000"
+"""The SQLSTATE of what is no error."""
+
+
 class Notice(NamedTuple):
     """Something that is said next to a result."""
 
     message: str
     hint: str | None = None
     severity: Literal["NOTICE", "WARNING", "INFO"] = "NOTICE"
-    code: str = "00000"
+    code: str = SUCCESS
 
 
 class Copy(NamedTuple):
