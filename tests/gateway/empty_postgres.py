@@ -55,7 +55,7 @@ def serve(folder: Path, tables: Mapping[str, Any], settings: Sequence[str] = ())
 def statements_of(tables: Mapping[str, Any]) -> Iterator[str]:
     """The statements that make the tables, and leave their owner only the right to read them."""
     for table in facts.read_tables(tables):
-        name = _quoted(table.name)
+        name = f"public.{_quoted(table.name)}"
         columns = ", ".join(f"{_quoted(one.name)} {one.type.sql}" for one in table.columns)
         yield f"CREATE TABLE {name} ({columns})"
         yield f"COMMENT ON TABLE {name} IS {_text(table.comment)}"

@@ -83,7 +83,7 @@ def take(connection: psycopg.Connection) -> dict[str, Any]:
     columns = [name for name, _ in next(one["columns"] for one in relations if one["name"] == "pg_settings")]
     rows = connection.execute(f"SELECT {', '.join(columns)} FROM pg_settings ORDER BY name").fetchall()
     next(one for one in relations if one["name"] == "pg_settings")["rows"] = [
-        _plain(dict(zip(columns, r))) for r in rows
+        _plain(dict(zip(columns, row, strict=True))) for row in rows
     ]
     return {"relations": relations, "said": said, "settings": dict(settings)}
 
@@ -125,9 +125,12 @@ def _value(relation: str, column: str, value: Any, row: tuple[Any, ...]) -> Any:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(prefix="discreet_catalog_") as folder, serve(Path(folder), {"tables": []}) as url:
-        with psycopg.connect(url) as taken:
-            text = json.dumps(take(taken), ensure_ascii=False, separators=(",", ":"), default=str)
+    with (
+        tempfile.TemporaryDirectory(prefix="discreet_catalog_") as folder,
+        serve(Path(folder), {"tables": []}) as url,
+        psycopg.connect(url) as taken,
+    ):
+        text = json.dumps(take(taken), ensure_ascii=False, separators=(",", ":"), default=str)
     assert DATABASE not in text
     TARGET.write_bytes(gzip.compress(text.encode(), mtime=0))
     print(TARGET.name, len(text), TARGET.stat().st_size)

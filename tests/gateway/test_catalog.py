@@ -266,7 +266,8 @@ _BOMBS = {
     "SELECT * FROM generate_series(1, 1000000000)": "54000",
     "SELECT length(replace(a, 'a', a)) FROM (SELECT replace(a, 'a', a) AS a FROM "
     "(SELECT replace(a, 'a', a) AS a FROM (SELECT 'aaaaaaaaaaaaaaaaaaaa' AS a) x) x) x": "54000",
-    "SELECT array_to_string(ARRAY(SELECT proname FROM pg_proc), (SELECT string_agg(proname, '') FROM pg_proc))": "54000",
+    "SELECT array_to_string(ARRAY(SELECT proname FROM pg_proc), (SELECT string_agg(proname, '') "
+    "FROM pg_proc))": "54000",
     "SELECT quote_literal(proname) FROM pg_proc a, (SELECT 1 FROM pg_class) b, (SELECT 1 FROM pg_class) c": "54000",
     "SELECT 1 / 0": "22012",
     "SELECT 1 % 0": "22012",
@@ -284,6 +285,30 @@ def hurried() -> Iterator[Catalog]:
 def test_bombs_end(hurried: Catalog, sql: str) -> None:
     assert refusal(hurried, sql) == _BOMBS[sql]
     assert ask(hurried, "SELECT 1") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "level",
+    [
+        "CASE {} WHEN 1 THEN 2 WHEN 2 THEN 3 WHEN 3 THEN 4 ELSE 1 END",
+        "7 % ({} % 5 + 6)",
+        "7 / ({} / 5 + 6)",
+        "array_upper(array_append(ARRAY[1], {}), 1)",
+        "coalesce({}, {}, 1)",
+        "(SELECT max(n) FROM unnest(array_append(ARRAY[1], {})) WITH ORDINALITY AS u(x, n))",
+        "(WITH RECURSIVE a(n) AS (SELECT {} UNION SELECT 1) SELECT max(n) FROM a)",
+        "nullif({}, 100)",
+    ],
+)
+def test_nesting_does_not_double(hurried: Catalog, level: str) -> None:
+    nested = "1"
+    for _ in range(7 if level.count("{}") > 1 else 14):
+        nested = level.replace("{}", nested)
+    try:
+        text = hurried._translate(read(f"SELECT {nested}"), ())[2]
+    except Refusal as refused:
+        text = refused.state
+    assert len(text) < 60 * len(nested) + 2000
 
 
 def test_memory_is_bounded() -> None:
@@ -400,13 +425,14 @@ def test_comments_say_what_is_declared(catalog: Catalog) -> None:
         ("SELECT 'a', NULL, true", [("?column?", "text"), ("?column?", "text"), ("?column?", "bool")]),
         ("SELECT 1 + 1, 3000000000, 2.5", [("?column?", "int4"), ("?column?", "int8"), ("?column?", "numeric")]),
         ("SELECT count(*), max(oid), min(relname) FROM pg_class", [("count", "int8"), ("max", "oid"), ("min", "text")]),
-        ("SELECT relname::text, 'x'::name, oid::regclass FROM pg_class", [("relname", "text"), ("name", "name"), ("oid", "regclass")]),
+        ("SELECT relname::text, 'x'::name FROM pg_class", [("relname", "text"), ("name", "name")]),
+        ("SELECT oid::regclass, oid FROM pg_class", [("oid", "regclass"), ("oid", "oid")]),
         ("SELECT CASE WHEN true THEN 1 END, coalesce(NULL, 'a')", [("case", "int4"), ("coalesce", "text")]),
         ("SELECT ARRAY[1, 2], ARRAY(SELECT oid FROM pg_class)", [("array", "int4[]"), ("array", "oid[]")]),
         ("SELECT EXISTS (SELECT 1), (SELECT relname FROM pg_class LIMIT 1)", [("exists", "bool"), ("relname", "name")]),
         ("SELECT current_user, current_schemas(true)", [("current_user", "name"), ("current_schemas", "name[]")]),
-        ("SELECT a.attname, a.* FROM (SELECT attname, attnum FROM pg_attribute) a", [("attname", "name"), ("attname", "name"), ("attnum", "int2")]),
-        ("SELECT relkind, relacl, relhasindex FROM pg_class", [("relkind", "char"), ("relacl", "aclitem[]"), ("relhasindex", "bool")]),
+        ("SELECT a.* FROM (SELECT attname, attnum FROM pg_attribute) a", [("attname", "name"), ("attnum", "int2")]),
+        ("SELECT relkind, relacl FROM pg_class", [("relkind", "char"), ("relacl", "aclitem[]")]),
         ("SELECT now(), current_date", [("now", "timestamptz"), ("current_date", "date")]),
     ],
 )  # fmt: skip
@@ -519,10 +545,13 @@ def test_mixed_sources_never_reach_a_declared_table(catalog: Catalog, place: str
     except sqlglot.errors.SqlglotError:
         return
     sources = (one + " " + other).lower()
+    rows, state = None, None
     try:
         _, rows = catalog.run(query, user="alice", settings={})
     except Refusal as refused:
-        assert refused.state in ("0A000", "42P01", "42883", "54000", "57014", "42601")
+        state = refused.state
+    if rows is None:
+        assert state in ("0A000", "42P01", "42883", "54000", "57014", "42601")
     else:
         hidden = place.startswith("WITH visits") and "public." not in sources and one.lower().find("visits") < 0
         assert hidden or not any(word in sources for word in ("visits", "people", "kept", "csv", "duckdb", "pg.pg"))

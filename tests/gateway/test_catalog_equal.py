@@ -8,7 +8,11 @@ operators, and no TOAST tables. Numbers of declared tables are compared by what 
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.gateway.clinic_tables import CLINIC, HOSTILE
@@ -32,6 +36,17 @@ DIFFERENT = {
 def reason_of(sql: str) -> str | None:
     """Why an answer differs on purpose, if it does."""
     return next((why for pattern, why in DIFFERENT.items() if re.search(pattern, sql, re.IGNORECASE)), None)
+
+
+@contextmanager
+def real_server(tables: dict[str, Any]) -> Iterator[Real]:
+    """A real server with the same tables."""
+    with tempfile.TemporaryDirectory(prefix="discreet_postgres_") as folder, serve(Path(folder), tables) as url:
+        real = Real(url)
+        try:
+            yield real
+        finally:
+            real.connection.close()
 
 
 @pytest.fixture(scope="module")
@@ -75,12 +90,9 @@ def test_the_comparison_sees_differences(catalog: Catalog) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_programs() is None, reason="PostgreSQL 15 is not installed")
-def test_all_recorded_statements_are_equal(catalog: Catalog, tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("postgres")
-    for parent in (folder, *folder.parents[:2]):
-        parent.chmod(0o755)
-    with serve(folder, CLINIC) as url:
-        real, ours, wrong, honest = Real(url), Ours(catalog, READER), [], set()
+def test_all_recorded_statements_are_equal(catalog: Catalog) -> None:
+    ours, wrong, honest = Ours(catalog, READER), [], set()
+    with real_server(CLINIC) as real:
         for clients, sql, parameters in recorded():
             theirs = real.answer(sql, parameters)
             equal = same(theirs, ours.answer(sql, parameters, real.numbers), sql)
@@ -89,7 +101,6 @@ def test_all_recorded_statements_are_equal(catalog: Catalog, tmp_path_factory: p
                 wrong.append((clients, sql))
             if why is not None and not equal:
                 honest.add(why)
-        real.connection.close()
     assert wrong == []
     assert honest == set(DIFFERENT.values())  # a difference that is gone must leave the list
 
@@ -112,14 +123,10 @@ _ABOUT_NAMES = (
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_programs() is None, reason="PostgreSQL 15 is not installed")
-def test_hostile_names_are_equal(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("postgres")
-    for parent in (folder, *folder.parents[:2]):
-        parent.chmod(0o755)
+def test_hostile_names_are_equal() -> None:
     made = Catalog(HOSTILE, database=DATABASE)
-    with serve(folder, HOSTILE) as url:
-        real, ours = Real(url), Ours(made, READER)
+    with real_server(HOSTILE) as real:
+        ours = Ours(made, READER)
         for sql in _ABOUT_NAMES:
             assert same(real.answer(sql, ()), ours.answer(sql, (), real.numbers), sql), sql
-        real.connection.close()
     made.close()

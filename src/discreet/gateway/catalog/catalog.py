@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from discreet.gateway.catalog import facts, objects, snapshot
-from discreet.gateway.catalog.database import SCHEMAS, STATES, make_database, write_array
+from discreet.gateway.catalog.database import SCHEMAS, make_database, write_array
 from discreet.gateway.catalog.lookups import Asking, Lookups
 from discreet.gateway.catalog.scopes import name_of
 from discreet.gateway.catalog.translate import Relation, Translator
@@ -168,9 +168,6 @@ class Catalog:
             return Refusal("The statement needs more memory than the catalog has.", state="53200")
         if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException):
             return Refusal("invalid input syntax for a type, or a value out of its range", state="22P02")
-        for state, message in STATES.items():
-            if state in str(error):
-                return Refusal(message, state=state)
         return Refusal("The catalog cannot answer this statement.", state="0A000")
 
     def _shown(self, rows: list[tuple[Any, ...]], columns: Sequence[Column]) -> list[tuple[Any, ...]]:
@@ -186,13 +183,17 @@ class Catalog:
             for row in rows
         ]
 
-    def _change(self, kind: str) -> Any:
+    def _change(self, kind: str) -> Callable[[Any], Any] | None:
+        """What is done with the values of a type. None: nothing."""
         if element_of(kind) in REFERENCES:
             said = getattr(self._lookups, f"said_{element_of(kind)}")
-            one = lambda number: Reference(number, said(number))  # noqa: E731
-            return (
-                (lambda values: [None if value is None else one(value) for value in values]) if is_array(kind) else one
-            )
+
+            def refer(number: int) -> Reference:
+                return Reference(number, said(number))
+
+            if not is_array(kind):
+                return refer
+            return lambda values: [None if value is None else refer(value) for value in values]
         if is_record(kind):
             return lambda value: "(" + ",".join("" if part is None else str(part) for part in value.values()) + ")"
         if kind == "anyarray":

@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+from duckdb.func import NATIVE, SPECIAL
 
 from discreet.gateway.catalog.lookups import Lookups
 from discreet.gateway.catalog.signatures import LOOKUPS
@@ -26,29 +27,27 @@ _ARROW = {
     "FLOAT": pa.float32(),
     "DOUBLE": pa.float64(),
 }
+# no macro uses an argument twice: nested calls would double at every level
 _MACROS = """
     CREATE MACRO regex_of(pattern) AS pattern;
-    CREATE MACRO divide(one, other) AS one / other;
-    CREATE MACRO nonzero(divisor) AS CASE WHEN divisor = 0 THEN error('22012') ELSE divisor END;
     CREATE MACRO array_joined(one, other) AS list_concat(one, other);
     CREATE MACRO array_without(one, gone) AS list_filter(one, lambda kept: kept IS DISTINCT FROM gone);
     CREATE MACRO numbered(one) AS list_transform(one, lambda value, place: {'x': value, 'n': place::INTEGER});
     CREATE MACRO no_options() AS []::STRUCT(option_name VARCHAR, option_value VARCHAR)[];
 """
 _GRANTS = "STRUCT(grantor BIGINT, grantee BIGINT, privilege_type VARCHAR, is_grantable BOOLEAN)[]"
-STATES = {"22012": "division by zero"}
-"""Errors that come from inside of a statement."""
 
 
 def make_database(kept: Mapping[tuple[str, str], Kept], lookups: Lookups) -> duckdb.DuckDBPyConnection:
     """A database with the relations and the functions. Nothing in it can be changed, and it reaches nothing else."""
-    limits = {
+    limits: dict[str, str | int] = {
         "threads": 1,
         "memory_limit": MEMORY,
         "max_temp_directory_size": "0B",
-        "autoinstall_known_extensions": False,
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
     }
-    database = duckdb.connect(":memory:", config={**limits, "autoload_known_extensions": False})
+    database = duckdb.connect(":memory:", config={**limits})
     database.execute("SET python_enable_replacements = false")
     database.execute("CREATE SCHEMA pg; CREATE SCHEMA info; CREATE SCHEMA kept")
     database.execute(_MACROS)
@@ -105,7 +104,8 @@ def _add_views(database: duckdb.DuckDBPyConnection, kept: Mapping[tuple[str, str
 def _add_functions(database: duckdb.DuckDBPyConnection, lookups: Lookups) -> None:
     def add(name: str, function: Callable[..., Any], takes: list[str], gives: str, *, nulls: bool = False) -> None:
         called = _of(function if nulls else _unless_null(function), len(takes))
-        database.create_function(name, called, takes, gives, null_handling="special", type="native")
+        kinds: list[Any] = [duckdb.sqltype(kind) for kind in takes]
+        database.create_function(name, called, kinds, duckdb.sqltype(gives), null_handling=SPECIAL, type=NATIVE)
 
     for (name, count), (takes, gives) in LOOKUPS.items():
         visible = re.fullmatch(r"pg_(\w+)_is_visible", name)
@@ -123,7 +123,10 @@ def _add_functions(database: duckdb.DuckDBPyConnection, lookups: Lookups) -> Non
     add("our_aclexplode_1", lookups.acl_explode, ["VARCHAR[]"], _GRANTS)
     add("our_acldefault_2", lookups.acl_default, ["VARCHAR", "BIGINT"], "VARCHAR[]")
     add("bounded_series", lookups.series, ["BIGINT"] * 3, "BIGINT[]")
-    add("divide_whole", _division(lookups), ["BIGINT", "BIGINT"], "BIGINT")
+    add("divide_whole", lookups.divide_whole, ["BIGINT"] * 2, "BIGINT")
+    add("our_divide", lookups.divide, ["DOUBLE"] * 2, "DOUBLE")
+    add("our_remainder", lookups.remainder, ["DOUBLE"] * 2, "DOUBLE")
+    add("our_bound", _bound, ["BIGINT", "VARCHAR", "BIGINT"], "INTEGER")
     add("said_array", write_array, ["VARCHAR[]"], "VARCHAR")
     add("our_array_to_string", _joiner(lookups), ["VARCHAR[]", "VARCHAR", "VARCHAR"], "VARCHAR", nulls=True)
     add("our_format", _formatter(lookups), ["VARCHAR", "VARCHAR[]"], "VARCHAR")
@@ -147,14 +150,9 @@ def _unless_null(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *values: None if None in values else function(*values)
 
 
-def _division(lookups: Lookups) -> Callable[[int, int], int]:
-    def divide(one: int, other: int) -> int:
-        if other == 0:
-            raise lookups.refuse(STATES["22012"], "22012")
-        whole = abs(one) // abs(other)
-        return whole if (one < 0) == (other < 0) else -whole
-
-    return divide
+def _bound(count: int, which: str, first: int) -> int | None:
+    """The first or last place of an array, or how many elements it has. None if it is empty."""
+    return {"lower": first, "upper": count + first - 1, "length": count}[which] if count else None
 
 
 def write_array(values: list[str | None]) -> str:
@@ -175,7 +173,8 @@ def _joiner(lookups: Lookups) -> Callable[..., str | None]:
         if values is None or between is None:
             return None
         lookups.check_length(len(values) * (len(between) + len(missing or "")))
-        return between.join(missing if one is None else one for one in values if one is not None or missing is not None)
+        shown = (missing if one is None else one for one in values)
+        return between.join(one for one in shown if one is not None)
 
     return join
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 _MARK = "\x02"
 _PIECES = re.compile(
@@ -22,6 +22,9 @@ def _mark(piece: re.Match[str]) -> str:
     return piece[0] if piece["number"] is None else _MARK + piece["number"]
 
 
+_Parser: Any = Postgres.Parser
+
+
 class PostgresText(Postgres):
     """PostgreSQL's SQL as clients send it."""
 
@@ -32,9 +35,9 @@ class PostgresText(Postgres):
             """The tokens of a text. A parameter is never the start of a dollar-quoted text. Places are kept."""
             return super().tokenize(_PIECES.sub(_mark, sql.replace(_MARK, " ")))
 
-    class Parser(Postgres.Parser):
+    class Parser(_Parser):  # type: ignore[misc]  # sqlglot gives no type to it
         def _parse_types(self, *arguments: Any, **options: Any) -> exp.Expr | None:
-            kind = super()._parse_types(*arguments, **options)
+            kind: exp.Expr | None = super()._parse_types(*arguments, **options)
             while isinstance(kind, exp.ObjectIdentifier | exp.DataType) and self._is_array(kind):
                 self._advance(2)
                 kind = exp.DataType(this=exp.DType.ARRAY, expressions=[kind], nested=True)

@@ -277,11 +277,9 @@ def _arithmetic(made: Translator, node: exp.Expr, scope: Scope) -> Value:
         whole = call("divide_whole", cast(left, "int8"), cast(right, "int8"))
         return Value(cast(whole, kind), kind)
     if isinstance(node, exp.Mod | exp.Div):
-        right = call("nonzero", right)
-    if isinstance(node, exp.Div):
-        return Value(
-            cast(call("divide", cast(left, "float8"), cast(right, "float8")), kind or "float8"), kind or "float8"
-        )
+        floats = cast(left, "float8"), cast(right, "float8")
+        quotient = call("our_remainder" if isinstance(node, exp.Mod) else "our_divide", *floats)
+        return Value(cast(quotient, kind or "float8"), kind or "float8")
     days = {one.type, other.type}
     if kind is None and days <= {"date", "int4", "int8", "timestamp", "timestamptz", "interval"}:
         kind = _moment(node, one.type, other.type)
@@ -376,8 +374,7 @@ def _case(made: Translator, node: exp.Expr, scope: Scope) -> Value:
         else:
             compared = made.value(one.this, scope)
             subject, compared = coerce(made, subject, compared.type), coerce(made, compared, subject.type)
-            left, right = _same(subject, compared)
-            tests.append(exp.EQ(this=left.copy(), expression=right))
+            tests.append(_same(subject, compared)[1])
         results.append(made.value(one.args["true"], scope))
     if node.args.get("default"):
         results.append(made.value(node.args["default"], scope))
@@ -386,7 +383,7 @@ def _case(made: Translator, node: exp.Expr, scope: Scope) -> Value:
     nodes = [_alike(made, one, kind) for one in results]
     ifs = [exp.If(this=test, true=result) for test, result in zip(tests, nodes, strict=False)]
     default = nodes[-1] if node.args.get("default") else None
-    return Value(exp.Case(ifs=ifs, default=default), kind)
+    return Value(exp.Case(this=None if subject is None else subject.node, ifs=ifs, default=default), kind)
 
 
 def _alike(made: Translator, value: Value, kind: str) -> exp.Expr:
@@ -400,7 +397,7 @@ def _alike(made: Translator, value: Value, kind: str) -> exp.Expr:
 def _first_of(made: Translator, node: exp.Expr, scope: Scope) -> Value:
     values = [made.value(one, scope) for one in (node.this, *node.expressions)]
     kind = merge(one.type for one in values)
-    name = {exp.Greatest: "greatest", exp.Least: "least"}.get(type(node), "coalesce")
+    name = "greatest" if isinstance(node, exp.Greatest) else "least" if isinstance(node, exp.Least) else "coalesce"
     return Value(call(name, *(_alike(made, one, kind) for one in values)), kind)
 
 

@@ -157,9 +157,7 @@ def _bound(which: str) -> Callable[[Translator, list[Value]], Value]:
         if which == "cardinality":
             return Value(cast(count, "int4"), "int4")
         low = 0 if array.type in ("int2vector", "oidvector") else 1
-        shown = {"lower": number(low), "upper": exp.Add(this=count, expression=number(low - 1)), "length": count}[which]
-        some = exp.GT(this=count.copy(), expression=number(0))
-        return Value(cast(exp.Case(ifs=[exp.If(this=some, true=shown)]), "int4"), "int4")
+        return Value(call("our_bound", cast(count, "int8"), text(which), number(low)), "int4")
 
     return bound
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 from collections.abc import Mapping
@@ -105,6 +106,26 @@ class Lookups:
         """A text with a part replaced everywhere."""
         self.check_length(subject.count(old) * len(new) if old else 0)
         return subject.replace(old, new) if old else subject
+
+    def divide_whole(self, one: int, other: int) -> int:
+        """A quotient of whole numbers, without its fraction."""
+        self._check_divisor(other)
+        whole = abs(one) // abs(other)
+        return whole if (one < 0) == (other < 0) else -whole
+
+    def divide(self, one: float, other: float) -> float:
+        """A quotient."""
+        self._check_divisor(other)
+        return one / other
+
+    def remainder(self, one: float, other: float) -> float:
+        """What a division leaves, with the sign of the dividend."""
+        self._check_divisor(other)
+        return math.fmod(one, other)
+
+    def _check_divisor(self, divisor: float) -> None:
+        if divisor == 0:
+            raise self.refuse("division by zero", "22012")
 
     def series(self, first: int, last: int, step: int) -> list[int]:
         """Whole numbers from one to another."""
@@ -354,7 +375,7 @@ class Lookups:
             return self._is_found(space, self._classes[oid][0], oid)
         if what == "type":
             name = self._types[oid]["typname"]
-            return next((one for one in self.path if (one, name) in self._by_type), None) == space
+            return bool(next((one for one in self.path if (one, name) in self._by_type), None) == space)
         return space in self.path
 
     def pg_get_userbyid(self, oid: int) -> str:
@@ -449,8 +470,8 @@ class Lookups:
             return None
         whole, pretty_whole, columns = found
         if number == 0:
-            return pretty_whole if pretty else whole
-        return columns[number - 1] if 0 < number <= len(columns) else ""
+            return str(pretty_whole if pretty else whole)
+        return str(columns[number - 1]) if 0 < number <= len(columns) else ""
 
     def pg_get_function_arguments(self, oid: int) -> str | None:
         """The arguments of a function."""
@@ -493,7 +514,7 @@ class Lookups:
         if found is not None:
             return found
         row = self._settings.get(name.lower())
-        return row["setting"] if row else None
+        return None if row is None or row["setting"] is None else str(row["setting"])
 
     def current_setting(self, name: str, missing_ok: bool = False) -> str | None:
         """The value of a setting as SHOW gives it."""

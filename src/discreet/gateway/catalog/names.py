@@ -65,8 +65,8 @@ def _figure(node: exp.Expr) -> tuple[str, int]:
     if isinstance(node, exp.Collate | exp.Bracket | exp.Window | exp.Filter | exp.Paren | exp.AtTimeZone):
         return ("timezone", 2) if isinstance(node, exp.AtTimeZone) else _figure(node.this)
     if isinstance(node, exp.Subquery | exp.Select):
-        select = node.unnest() if isinstance(node, exp.Subquery) else node
-        return _figure(select.selects[0]) if select.selects else (NAMELESS, 0)
+        chosen = node.selects
+        return _figure(chosen[0]) if chosen else (NAMELESS, 0)
     if isinstance(node, exp.Array):
         return "array", 2
     if isinstance(node, exp.Exists):

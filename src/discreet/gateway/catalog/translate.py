@@ -32,6 +32,7 @@ from discreet.gateway.wire.values import Column, Refusal
 
 _SELECT = ("with_", "expressions", "distinct", "from_", "joins", "laterals", "where", "group", "having", "order")
 _MOST_NODES = 20_000
+_MOST_STEPS = 40_000
 _DEEPEST = 120
 Columns = tuple[Column, ...]
 
@@ -55,7 +56,7 @@ class Translator:
         self.relations = relations
         self.declared = dict(enumerate((kind for kind in declared), start=1))
         self.hints: dict[int, list[str]] = {}
-        self._depth = 0
+        self._depth = self._steps = 0
 
     def translate(self, query: exp.Expr) -> tuple[exp.Expr, Columns]:
         """The statement for DuckDB, and the columns that PostgreSQL would give."""
@@ -79,9 +80,7 @@ class Translator:
 
     def query(self, node: exp.Expr, outer: Scope) -> tuple[exp.Expr, Columns]:
         """A query, perhaps inside another one."""
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise Refusal("The statement is nested too deeply for the catalog.", state="54001")
+        self._enter()
         try:
             if isinstance(node, exp.Select):
                 return self._select(node, outer)
@@ -393,13 +392,17 @@ class Translator:
             columns = (Column(name or called, value.type),)
             inner = exp.Select(expressions=[exp.alias_(value.node, identifier(columns[0].name))])
         if ordinality:
-            if not isinstance(value.node, exp.Anonymous) or value.node.name != "unnest":
+            if not isinstance(value.node, exp.Anonymous) or value.node.name != "unnest" or is_record(value.type):
                 raise refuse("WITH ORDINALITY of this function")
-            listed_values = value.node.expressions[0].copy()
-            places = call(
-                "unnest", call("range", number(1), exp.Add(this=call("len", listed_values), expression=number(1)))
-            )
-            inner.append("expressions", exp.alias_(places, identifier("ordinality")))
+            # the array is written once: a copy for its length would double at every level
+            array = exp.Select(expressions=[exp.alias_(value.node.expressions[0], identifier("array"))])
+            last = exp.Add(this=call("len", column("array")), expression=number(1))
+            shown = [
+                exp.alias_(call("unnest", column("array")), identifier(columns[0].name)),
+                exp.alias_(call("unnest", call("range", number(1), last)), identifier("ordinality")),
+            ]
+            inner = exp.Select(expressions=shown)
+            inner.set("from_", exp.From(this=exp.Subquery(this=array, alias=exp.TableAlias(this=identifier("rows")))))
             columns += (Column("ordinality", "int8"),)
         columns = _renamed(_known(columns), named)
         scope.sources.append(Source(name or called, columns))
@@ -411,13 +414,20 @@ class Translator:
 
     def value(self, node: exp.Expr, scope: Scope, *, sets: bool = False) -> Value:
         """An expression. `sets`: it may be a function that gives several rows."""
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise Refusal("The statement is nested too deeply for the catalog.", state="54001")
+        self._enter()
         try:
             return expressions.translate(self, node, scope)
         finally:
             self._depth -= 1
+
+    def _enter(self) -> None:
+        """Refuse a statement that is nested too deeply or takes too many steps."""
+        self._depth += 1
+        self._steps += 1
+        if self._depth > _DEEPEST:
+            raise Refusal("The statement is nested too deeply for the catalog.", state="54001")
+        if self._steps > _MOST_STEPS:
+            raise Refusal("The statement is too long for the catalog.", state="54001")
 
     def condition(self, node: exp.Expr, scope: Scope) -> exp.Expr:
         """An expression that is true or false."""
