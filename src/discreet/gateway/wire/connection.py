@@ -98,9 +98,9 @@ class Connection:
         try:
             try:
                 async with asyncio.timeout(self._shared.patience):
-                    await self._enter()
-                if self.dialog is not None:
-                    await self._answer_messages(self.dialog)
+                    startup = await self._enter()
+                if startup is not None:
+                    await self._answer_messages(await self._open(startup))
             except Refusal as refusal:  # before the login every error ends the connection
                 await self._end(_fatal(refusal))
             except ServiceUnavailable as error:
@@ -133,12 +133,12 @@ class Connection:
 
     # --- beginning and ending -------------------------------------------------------------------------------
 
-    async def _enter(self) -> None:
-        """Let the client log in. One that only cancels another's statement does not."""
+    async def _enter(self) -> handshake.Startup | None:
+        """Let the client log in. None if it only cancels another's statement."""
         shared, stream = self._shared, self._stream
         startup = await handshake.read_startup(stream, shared.context, self._cancel_other)
         if startup is None:
-            return
+            return None
         known = f"{network_of(self._address)} {startup.user}"
         wait, key = shared.gate.enter(self._address, known)
         if wait:
@@ -155,6 +155,12 @@ class Connection:
         self._login, self.account = login, login.account
         if not shared.places.move(network_of(self._address), login.account):
             raise Fatal("This account has too many connections. Close some.", state="53300")
+        return startup
+
+    async def _open(self, startup: handshake.Startup) -> Dialog:
+        """Open the session of the client. The first one makes a catalog, which takes a while."""
+        shared, stream, login = self._shared, self._stream, self._login
+        assert login is not None
         self._session = await shared.open_session(
             shared.vault,
             login.session,
@@ -163,12 +169,13 @@ class Connection:
             options=startup.options,
             cancelled=lambda: self.dialog is not None and self.dialog.is_cancelled,
         )
-        self.dialog = Dialog(stream, self._session, self._turn)
+        dialog = self.dialog = Dialog(stream, self._session, self._turn)
         told = _SETTINGS | {"session_authorization": login.account} | dict(self._session.reported)
         stream.send(*(messages.parameter_status(name, value) for name, value in told.items()))
-        self._process, secret = shared.cancels.add(self.dialog.cancel)
+        self._process, secret = shared.cancels.add(dialog.cancel)
         stream.send(messages.key_data(self._process, secret), messages.ready(self._session.status))
         await stream.flush()
+        return dialog
 
     def _cancel_other(self, process: int, key: int) -> None:
         """Cancel what another connection runs. Nobody may try many keys, and nobody is told whether one was right."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -43,6 +44,8 @@ _OTHERS = (
     "ATTACH",
     "INSTALL",
 )
+_reading = threading.local()
+sqlglot_logger.addFilter(lambda _: not getattr(_reading, "is_quiet", False))  # it would log the question
 _MOST_STATEMENTS = 1000
 _LONGEST_REMEMBERED = 20_000
 
@@ -126,7 +129,7 @@ def _query(one: Statement, tokens: Sequence[Any]) -> Statement:
 
 def _tree(text: str, tokens: Sequence[Any]) -> exp.Expression:
     """The tree of a query in the language of PostgreSQL, or else in that of DuckDB."""
-    sqlglot_logger.disabled = True  # it would log the question
+    _reading.is_quiet = True
     try:
         problem: Exception | None = None
         for dialect in ("postgres", "duckdb"):
@@ -141,7 +144,7 @@ def _tree(text: str, tokens: Sequence[Any]) -> exp.Expression:
     except RecursionError:
         raise Refusal("The statement is nested too deeply. Simplify it.", state="54001") from None
     finally:
-        sqlglot_logger.disabled = False
+        _reading.is_quiet = False
 
 
 def _culprit(problem: Exception | None, tokens: Sequence[Any]) -> Any | None:
