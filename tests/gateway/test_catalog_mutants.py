@@ -150,7 +150,7 @@ def test_the_sound_catalog_passes(sound: Catalog, check: Callable[[Catalog], Non
 
 @pytest.fixture(scope="module")
 def sound() -> Any:
-    made = Catalog(CLINIC, database="clinic")
+    made = Catalog(CLINIC, database="clinic", seconds=30)
     yield made
     made.close()
 
@@ -159,7 +159,7 @@ def sound() -> Any:
 def test_a_mutant_is_killed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     bug = BUGS[name]
     monkeypatch.setattr(bug.place, bug.name, bug.wrong)
-    made = Catalog(CLINIC, database="clinic")
+    made = Catalog(CLINIC, database="clinic", seconds=30)
     try:
         with pytest.raises((AssertionError, pytest.fail.Exception, Refusal)):
             bug.check(made)

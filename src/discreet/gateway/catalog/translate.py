@@ -106,9 +106,14 @@ class Translator:
             name = name_of(cte.args["alias"].this) or ""
             named = [name_of(one) or "" for one in cte.args["alias"].args.get("columns") or ()]
             if recursive and isinstance(cte.this, exp.SetOperation):
-                _, first = self.query(cte.this.this, scope)
-                scope.ctes[name] = Source(name, _renamed(_known(first), named))
-            inner, columns = self.query(cte.this, scope)
+                # the first part says which columns the second one finds under the name; it is translated once
+                if cte.this.args.get("with_"):
+                    raise refuse("WITH inside of a recursive one")
+                first = self.query(cte.this.this, scope)
+                scope.ctes[name] = Source(name, _renamed(_known(first[1]), named))
+                inner, columns = self._set_operation(cte.this, scope, first)
+            else:
+                inner, columns = self.query(cte.this, scope)
             columns = _renamed(_known(columns), named)
             scope.ctes[name] = Source(name, columns)
             listed = [identifier(one.name) for one in _distinct(columns)]
@@ -215,11 +220,13 @@ class Translator:
             found.append(exp.Ordered(this=by, desc=descending, nulls_first=descending if first is None else first))
         return exp.Order(expressions=found)
 
-    def _set_operation(self, node: exp.SetOperation, outer: Scope) -> tuple[exp.Expr, Columns]:
+    def _set_operation(
+        self, node: exp.SetOperation, outer: Scope, first: tuple[exp.Expr, Columns] | None = None
+    ) -> tuple[exp.Expr, Columns]:
         check_parts(node, ("with_", "this", "expression", "distinct", "order", "limit", "offset"))
         scope = Scope(outer=outer)
         with_ = self._with(node, scope)
-        left, one = self.query(node.this, scope)
+        left, one = first or self.query(node.this, scope)
         right, other = self.query(node.expression, scope)
         if len(one) != len(other):
             raise Refusal("each UNION query must have the same number of columns", state="42601")
