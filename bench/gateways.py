@@ -42,8 +42,8 @@ http = "127.0.0.1:0"
 class Desk:
     """A running gateway: where it is, and a token for each account."""
 
-    def __init__(self, url: str, policy: Path, pid: int) -> None:
-        self.url, self.policy, self.pid = url, policy, pid
+    def __init__(self, url: str, policy: Path, pid: int, postgres: str = "") -> None:
+        self.url, self.policy, self.pid, self.postgres = url, policy, pid, postgres
 
     def token(self, name: str, *, epsilon: float = 10_000) -> str:
         """The token of a new account."""
@@ -104,7 +104,8 @@ def gateway(folder: Path, source: Path, more: str) -> Iterator[Desk]:
         if process.stdout.readline().strip() != "ready":
             raise RuntimeError("the gateway did not start")
         url = process.stdout.readline().split()[-1]
-        yield Desk(url, policy, process.pid)
+        postgres = process.stdout.readline().split()[-1] if "postgres =" in more else ""
+        yield Desk(url, policy, process.pid, postgres)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=120)

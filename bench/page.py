@@ -28,6 +28,7 @@ COMMANDS = {
     "accounting": "accounting",
     "ledger": "ledger",
     "gateway": "gateway",
+    "wire": "wire",
     "timing": "timing",
     "soak": "soak --minutes 30",
     "sql": "sql",

@@ -117,6 +117,7 @@ def me(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str
     return {
         "account": caller.account,
         "role": caller.role,
+        "database": office.settings.name,
         "scopes": [scope for scope in tokens.SCOPES if scope in caller.scopes],
         "expires": None if caller.expires is None else _time(caller.expires),
         "limits": _limits(office, caller),

@@ -176,6 +176,7 @@ ROUTES: tuple[Route, ...] = (
         gives={
             "account": _text("The name of the account."),
             "role": _text("owner, steward, auditor, analyst, viewer or service."),
+            "database": _text("The name of the data set, which is the database of clients of PostgreSQL."),
             "scopes": _list("What the token may do.", "string"),
             "expires": {"type": ["string", "null"], "description": "When the token ends."},
             "limits": _object("The limits of the account."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -71,6 +71,8 @@ class Settings:
     `late_allowed` is how many answers may be late before charged questions stop until the owner looks.
     """
 
+    name: str = "clinic"
+    """What the data set is called: the name of the policy's file. It is the database of clients of PostgreSQL."""
     http: Address = HTTP
     postgres: Address | None = None
     metrics: Address | None = None
@@ -114,7 +116,8 @@ class Settings:
 def load_settings(policy: str | Path) -> tuple[Policy, Settings]:
     """The policy in a file, and the settings of its gateway."""
     known = load(policy)
-    return known, settings_of(known.gateway or {}, Path(policy).expanduser().parent, known)
+    path = Path(policy).expanduser()
+    return known, replace(settings_of(known.gateway or {}, path.parent, known), name=path.stem)
 
 
 def settings_of(words: Mapping[str, Any], folder: Path, policy: Policy) -> Settings:

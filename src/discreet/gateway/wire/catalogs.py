@@ -25,7 +25,13 @@ class Catalog(Protocol):
         """The parameters and columns of a statement."""
 
     def run(
-        self, query: exp.Expression, values: Sequence[Any], *, user: str, settings: Mapping[str, str]
+        self,
+        query: exp.Expression,
+        values: Sequence[Any],
+        *,
+        user: str,
+        settings: Mapping[str, str],
+        declared: Sequence[int] = (),
     ) -> tuple[tuple[Column, ...], list[tuple[Any, ...]]]:
         """The columns and the rows of a statement."""
 

@@ -17,14 +17,12 @@ from discreet.gateway.wire.cancels import Cancels
 from discreet.gateway.wire.dialog import Dialog, Session
 from discreet.gateway.wire.login import Login, WrongLogin, log_in, log_out
 from discreet.gateway.wire.messages import Body, Fatal, Stream
-from discreet.gateway.wire.values import Refusal
+from discreet.gateway.wire.values import SERVER_VERSION, Refusal
 
-VERSION = "15.19"
-"""The version of PostgreSQL whose behavior clients may expect."""
 LINGER = 2.0
 """A server that stops waits so many seconds for the first statement of somebody who has just logged in."""
 _SETTINGS = {
-    "server_version": VERSION,
+    "server_version": SERVER_VERSION,
     "server_encoding": "UTF8",
     "client_encoding": "UTF8",
     "DateStyle": "ISO, MDY",

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, cast
 
-from discreet.gateway.wire.values import Refusal
+from discreet.gateway.wire.values import SERVER_VERSION, Refusal
 
 Mode = Literal["answer", "replay", "preview", "rehearse"]
 MODES = ("answer", "replay", "preview", "rehearse")
 ERRORS = ("columns", "notice", "off")
 OWN = "discreet."
-SERVER_VERSION = "15.0"
 OF_QUESTIONS = {
     "discreet.epsilon": "What one question may cost.",
     "discreet.within": "How wrong columns may be, such as n=50, instead of discreet.epsilon.",

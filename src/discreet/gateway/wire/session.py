@@ -10,6 +10,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 from discreet._version import __version__
 from discreet.errors import DiscreetError
@@ -57,6 +58,8 @@ async def open_session(
         if refusal.state != "42501":  # a token that explains nothing still asks
             raise
         tables = {"tables": []}
+    if me.get("database", database) != database:
+        raise Refusal(f'database "{database}" does not exist', state="3D000", hint=f"Connect to {me['database']}.")
     settings = Settings(account, str(me.get("role", "")), options)
     catalog = await asyncio.to_thread(catalogs.find, tables, database)
     return Session(vault, catalog, token, settings=settings, database=database, tables=tables, cancelled=cancelled)
@@ -95,6 +98,7 @@ class Session:
         self._transactions = Transactions(settings, self._cursors)
         self._prepared: dict[str, _Prepared] = {}
         self._read: dict[str, list[Statement]] = {}
+        self._declared: WeakKeyDictionary[Statement, Sequence[int]] = WeakKeyDictionary()
 
     @property
     def status(self) -> str:
@@ -201,6 +205,7 @@ class Session:
     async def _described(self, statement: Statement, declared: Sequence[int]) -> Described:
         if is_question(statement):
             return await self._asker.describe(statement, declared)
+        self._declared[statement] = declared
         return await asyncio.to_thread(self._catalog.describe, statement.query, declared)  # type: ignore[arg-type]
 
     async def _answered(self, statement: Statement, values: Sequence[Any] = ()) -> Answered:
@@ -213,6 +218,7 @@ class Session:
             values,
             user=user,
             settings=settings,
+            declared=self._declared.get(statement, ()),
         )
         return Answered(columns, rows, ())
 

@@ -12,6 +12,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from discreet.gateway.catalog.dialect import PostgresText
 from discreet.gateway.wire.commands import COMMANDS
 from discreet.gateway.wire.statement import Statement
 from discreet.gateway.wire.texts import (
@@ -132,7 +133,7 @@ def _tree(text: str, tokens: Sequence[Any]) -> exp.Expression:
     _reading.is_quiet = True
     try:
         problem: Exception | None = None
-        for dialect in ("postgres", "duckdb"):
+        for dialect in (PostgresText, "duckdb"):
             try:
                 found = sqlglot.Dialect.get_or_raise(dialect).parser().parse(list(tokens), text)
             except SqlglotError as error:

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+SERVER_VERSION = "15.19"
+"""The version of PostgreSQL whose behavior clients may expect."""
+
 
 class Type(NamedTuple):
     """A type of PostgreSQL: its number in `pg_type`, and how many bytes a value has (-1 if that differs)."""
