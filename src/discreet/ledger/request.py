@@ -141,7 +141,8 @@ def request_of(
             code="ledger-key",
         )
     lasting = identity is not None and identity.lasting and fingerprint
-    old = cache(partial(_old_fingerprint, str(asked), mechanism, content, identity))
+    named = partial(_old_fingerprint, str(asked), mechanism, content, identity)
+    old = named if identity is None else cache(named)
     known = fingerprint if lasting else None
     return Request(public_text(str(asked)), mechanism, content, fingerprint or None, key, known, old)
 
