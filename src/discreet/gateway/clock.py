@@ -73,21 +73,25 @@ class Lanes:
         alone: bool = False,
     ) -> Slot:
         """Answer a question in the next free lane, and return at the end of its slot. `begin` runs just before the
-        slot begins, and may refuse. `settle` runs at a fixed time shortly before the slot ends.
+        slot begins, and may refuse; where answers leave when they are ready, the lane only waits for it before it
+        charges. `settle` runs at a fixed time shortly before the slot ends.
         """
         lane = await self._next(alone)
+        loop, slot = asyncio.get_running_loop(), Slot(length)
         try:
             if length:
                 await lane.ready()  # it may still plan what somebody else asked
-            await begin()
+            begun = asyncio.ensure_future(begin())
+            if length:
+                await begun
         except BaseException:
             self._leave(lane)
             raise
-        loop, slot = asyncio.get_running_loop(), Slot(length)
         end = loop.time() + length
         cut = end - min(MARGIN, length / 10)
         try:
-            await self._answer(lane, slot, given, cut if length else end + ENDLESS)
+            await self._answer(lane, slot, given, cut if length else end + ENDLESS, begun)
+            await begun
             await sleep_until(cut)  # also if it is ready: what is written meanwhile would tell when it was
             if slot.reply is None:
                 lane.kill()
@@ -124,10 +128,17 @@ class Lanes:
             self._idle.append(lane)
         self._begin_next()
 
-    async def _answer(self, lane: Process, slot: Slot, given: Mapping[str, Any], cut: float) -> None:
+    async def _answer(
+        self, lane: Process, slot: Slot, given: Mapping[str, Any], cut: float, begun: asyncio.Future[None]
+    ) -> None:
+        async def told(names: list[str | None]) -> bool:
+            slot.charging.append((names[0], names[1]))
+            await asyncio.wait([begun])
+            return not begun.cancelled() and begun.exception() is None
+
         with contextlib.suppress(TimeoutError, Gone):
             async with asyncio.timeout_at(cut):
-                reply = await lane.ask("ask", given, lambda names: slot.charging.append((names[0], names[1])))
+                reply = await lane.ask("ask", given, told)
                 if not reply.header.get("failed"):
                     slot.reply = reply
 

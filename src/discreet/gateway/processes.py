@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
 from discreet.errors import DiscreetError, QueryError, ServiceUnavailable
@@ -66,9 +66,11 @@ class Process:
             raise error_in(opened)
 
     async def ask(
-        self, verb: str, given: Mapping[str, Any], told: Callable[[list[str | None]], None] | None = None
+        self, verb: str, given: Mapping[str, Any], told: Callable[[list[str | None]], Awaitable[bool]] | None = None
     ) -> Frame:
-        """The reply of the process. `told` hears of each request that it is about to charge. Raises Gone if it ends."""
+        """The reply of the process. `told` hears of each request that it is about to charge, and says whether it may:
+        the process waits for that. Raises Gone if it ends.
+        """
         number = next(self._numbers)
         if self._writer is None:
             raise Gone
@@ -76,8 +78,10 @@ class Process:
         while True:
             frame = await self._next()
             if "charging" in frame.header:
-                if told is not None:
-                    told(frame.header["charging"])
+                allowed = told is not None and await told(frame.header["charging"])
+                if self._writer is None:
+                    raise Gone
+                self._writer.write(packed({"allowed": allowed}))
             elif frame.header.get("id") == number:
                 return frame
 

@@ -167,7 +167,11 @@ class Worker:
         return found
 
     def _tell(self, key: str | None, identity: str | None) -> None:
+        """Say what is about to be charged, and wait until it may be."""
         self.link.sendall(packed({"charging": [key, identity]}))
+        reply = receive(self.link)
+        if reply is None or reply.header.get("allowed") is not True:
+            raise NotBought("This was refused before it was charged.")
 
 
 def _opened(policy: Policy, opening: Mapping[str, Any]) -> Engine:

@@ -226,6 +226,7 @@ class Ledger:
             raise InvalidArgument("The charge must be a guarantee, such as dp.Pure(epsilon=0.1).", code="wrong-type")
         stated = state_for(guarantee, self.protects)
         request = request_of(stated, asked, mechanism, key, identity, about)
+        self._announce(request)
         while True:
             found, request = self._known(request)
             if found is not None and found.state == "answered":
@@ -237,6 +238,9 @@ class Ledger:
                 raise self._refusal(stated, *made)
             if made.state != "discarded":  # otherwise it was discarded just now
                 return made
+
+    def _announce(self, request: Request) -> None:
+        """Hear of a request that is about to be charged."""
 
     def _reserve(
         self, request: Request, columns: dict[str, Any], draft: Draft, *found: Rows

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -141,7 +141,8 @@ def request_of(
             code="ledger-key",
         )
     lasting = identity is not None and identity.lasting and fingerprint
-    old = partial(_old_fingerprint, str(asked), mechanism, content, identity)
+    named = partial(_old_fingerprint, str(asked), mechanism, content, identity)
+    old = named if identity is None else cache(named)
     known = fingerprint if lasting else None
     return Request(public_text(str(asked)), mechanism, content, fingerprint or None, key, known, old)
 

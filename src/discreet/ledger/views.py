@@ -41,7 +41,9 @@ class Replays(Ledger):
 
     def charge(self, guarantee: Guarantee, **given: Any) -> Entry:
         """The charge that was made before, with its answer. Raises NotBought if there is none."""
-        found, _ = self._known(_request(self, guarantee, given))
+        facts = {name: given.get(name) for name in ("key", "identity", "about")}
+        stated = guarantee.stated_for(self.protects)
+        found, _ = self._known(request_of(stated, given["asked"], given.get("mechanism", ""), **facts))
         if found is None or found.state != "answered":
             raise NotBought("This was not bought before, and this account shows only what was.")
         return found
@@ -101,15 +103,6 @@ class Watched(Ledger):
 
     told: Callable[[str | None, str | None], None] | None = None
 
-    def charge(self, guarantee: Guarantee, **given: Any) -> Entry:
-        """Say the key and the identity of the request, and charge it."""
-        request = _request(self, guarantee, given)
+    def _announce(self, request: Request) -> None:
         if self.told is not None:
             self.told(request.retry_key, request.identity)
-        return super().charge(guarantee, **given)
-
-
-def _request(ledger: Ledger, guarantee: Guarantee, given: Mapping[str, Any]) -> Request:
-    """The request that `charge` makes of these arguments."""
-    facts = {name: given.get(name) for name in ("key", "identity", "about")}
-    return request_of(guarantee.stated_for(ledger.protects), given["asked"], given.get("mechanism", ""), **facts)
