@@ -219,7 +219,7 @@ def test_settings_of_a_transaction_end_with_it(client):
 def test_startup_settings():
     said = {"user": "ana", "database": "clinic", "options": r"-c discreet.epsilon=0.1 -cx.y=a\ b --search-path=z"}
     assert startup_settings(said) == {"discreet.epsilon": "0.1", "x.y": "a b", "search_path": "z"}
-    settings = Settings("ana", "analyst", {**said, "client_encoding": "utf-8", "application_name": "psql"})
+    settings = Settings("ana", "analyst", {**said, "client_encoding": "'utf-8'", "application_name": "psql"})
     assert settings.reported["client_encoding"] == "UTF8"
     assert settings.reported["session_authorization"] == "ana"
     for wrong in ("-x", "-c", "-c a", "discreet.epsilon=1"):

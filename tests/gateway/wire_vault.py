@@ -138,7 +138,7 @@ class NoCatalog:
         """One column of text."""
         return Described(tuple("text" for _ in query.find_all(exp.Parameter)), (Column("?column?", "int4"),))
 
-    def run(self, query: exp.Expression, values: Any, *, user: str, settings: Any) -> Any:
+    def run(self, query: exp.Expression, values: Any, *, user: str, settings: Any, declared: Any = ()) -> Any:
         """One row."""
         self.ran.append(query.sql("postgres"))
         if "fail" in self.ran[-1]:

@@ -138,6 +138,22 @@ def test_flush_sends_without_ending(doors: Doors) -> None:
     assert client.kinds(SYNC) == "Z"
 
 
+def test_an_error_is_sent_before_sync(doors: Doors) -> None:
+    """asyncpg waits for it."""
+    client = doors.client()
+    client.send(parse("fail", "s"), describe("S", "s"), FLUSH)
+    assert client.read().kind == "1"
+    assert client.read().fields["C"] == "42P01"
+    assert client.kinds(SYNC) == "Z"
+
+
+def test_a_cursor_is_described_like_a_portal(doors: Doors) -> None:
+    """psycopg does so after DECLARE."""
+    client = doors.client()
+    assert client.kinds(describe("P", "a cursor"), SYNC) == "TZ"
+    assert client.kinds(describe("P", "another"), SYNC) == "EZ"
+
+
 def test_names_of_statements_and_portals(doors: Doors) -> None:
     client = doors.client()
     assert client.kinds(parse("rows 1", "s"), SYNC) == "1Z"

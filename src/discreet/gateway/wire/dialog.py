@@ -94,6 +94,8 @@ class Dialog:
             self.is_busy = False
         if kind in (b"Q", b"F"):
             await self._ready()
+        elif self._is_skipping:
+            await self._stream.flush()  # a client may wait for the error before it sends Sync
 
     def _refuse(self, refusal: Refusal, kind: bytes) -> None:
         self._stream.send(messages.error(refusal))
