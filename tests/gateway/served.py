@@ -55,6 +55,7 @@ class Served(House):
 
     python = sys.executable
     url = ""
+    postgres: tuple[str | None, int | None] = (None, None)
 
     def serve(self, *options: str, before: tuple[str, ...] = ()) -> Served:
         """Start it. `before` is a program that runs it."""

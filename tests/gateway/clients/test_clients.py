@@ -15,6 +15,7 @@ import venv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -47,6 +48,9 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     text = 'http = "127.0.0.1:0"\npostgres = "127.0.0.1:0"\nanswer_after = "3s"\nlanes = 2\nlate_allowed = 1000'
     with served(tmp_path_factory.mktemp("clients") / "house", text, epsilon=100) as running:
         running.serve("--not-isolated")
+        assert running.process.stdout is not None
+        where = urlsplit(running.process.stdout.readline().split()[1])
+        running.postgres = where.hostname, where.port
         yield running
 
 
@@ -120,6 +124,11 @@ def run(command: list[Any], **given: Any) -> str:
     return done.stdout
 
 
+def last_object(printed: str) -> dict[str, Any]:
+    """The last JSON object among what a program printed: some clients say more."""
+    return json.loads(next(line for line in reversed(printed.splitlines()) if line.startswith("{")))
+
+
 def check(gateway: Served, task: dict[str, Any], saw: dict[str, Any], *, in_words: bool = False) -> None:
     """What every client must have seen, and what it was charged."""
     assert sorted(saw["tables"]) == ["prices", "visits"]
@@ -145,8 +154,11 @@ def test_a_client_in_python(name, gateway, task, python, install):
     if name.startswith("odbc"):
         install(lambda: Path("/usr/lib").glob("*/odbc/psqlodbcw.so"), "odbc-postgresql", "unixodbc")
     if name in IN_WORDS:
-        task["budget"] = f"SET discreet.epsilon = 0.9; {task['budget']}"
-    saw = json.loads(run([python, HERE / "in_python.py", name], input=json.dumps(task)).splitlines()[-1])
+        task |= {
+            "ask": f"SET discreet.epsilon = 0.1; {QUESTION}",
+            "budget": f"SET discreet.epsilon = 0.9; {task['budget']}",
+        }
+    saw = last_object(run([python, HERE / "in_python.py", name], input=json.dumps(task)))
     check(gateway, task, saw, in_words=name in IN_WORDS)
     more = saw["more"]
     for way in ("binary", "cursor", "built"):
@@ -192,7 +204,7 @@ def test_r(gateway, task, install):
 
 def test_superset(gateway, task, superset):
     """A database, a dataset, a chart, and a dashboard that is refreshed: one charge."""
-    saw = json.loads(run([superset, HERE / "in_superset.py"], input=json.dumps(task)).splitlines()[-1])
+    saw = last_object(run([superset, HERE / "in_superset.py"], input=json.dumps(task)))
     assert saw["tested"] == "OK"
     assert saw["schemas"] == ["public"]
     assert saw["tables"] == ["prices", "visits"]

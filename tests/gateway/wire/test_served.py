@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -20,7 +21,6 @@ from discreet.gateway.tokens import COMMAND_LINE
 from ..certificates import write_certificate
 from ..served import Served
 
-pytestmark = pytest.mark.slow
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 
 
@@ -62,7 +62,8 @@ def wait_until(said: Callable[[], Any]) -> None:
     raise AssertionError("it never came to that")
 
 
-def test_psql_asks_and_is_charged_once(start: Callable[..., Gateway]) -> None:
+def test_psql_and_psycopg_ask_and_are_charged_once(start: Callable[..., Gateway], install) -> None:
+    install(lambda: shutil.which("psql"), "postgresql-client")
     gateway = start()
     words = ["psql", "-X", "-A", "-t", gateway.dsn(), "-c", "SET discreet.epsilon = 0.5", "-c", COUNT, "-c", COUNT]
     found = subprocess.run(words, capture_output=True, text=True, timeout=60)
@@ -73,8 +74,13 @@ def test_psql_asks_and_is_charged_once(start: Callable[..., Gateway]) -> None:
     assert subprocess.run([*words[:5], "-c", "\\d visits"], capture_output=True, text=True).stdout.startswith(
         "id|bigint"
     )
+    with psycopg.connect(gateway.dsn(options="-c discreet.epsilon=0.5"), autocommit=True) as connection:
+        [(again, _)] = connection.execute(COUNT).fetchall()
+    assert f"{again}|" in first
+    assert len(gateway.charges()) == 1
 
 
+@pytest.mark.slow
 def test_describing_is_free(start: Callable[..., Gateway]) -> None:
     gateway = start()
     with psycopg.connect(gateway.dsn(), autocommit=True) as connection:
@@ -86,6 +92,7 @@ def test_describing_is_free(start: Callable[..., Gateway]) -> None:
         assert len(gateway.charges()) == 1
 
 
+@pytest.mark.slow
 def test_a_revoked_or_suspended_token_ends_its_connections(start: Callable[..., Gateway]) -> None:
     gateway = start()
     with psycopg.connect(gateway.dsn(), autocommit=True) as connection:
@@ -104,6 +111,7 @@ def test_a_revoked_or_suspended_token_ends_its_connections(start: Callable[..., 
     assert len(gateway.charges()) == 1
 
 
+@pytest.mark.slow
 def test_a_login_is_bound_to_the_certificate(start: Callable[..., Gateway], tmp_path: Path) -> None:
     write_certificate(tmp_path, "127.0.0.1")
     gateway = start(f'answer_after = 0\ncertificate = "{tmp_path}/certificate.pem"\nkey = "{tmp_path}/key.pem"\n')
@@ -115,6 +123,7 @@ def test_a_login_is_bound_to_the_certificate(start: Callable[..., Gateway], tmp_
     assert "SSL connection" in subprocess.run(words, capture_output=True, text=True, timeout=60).stdout
 
 
+@pytest.mark.slow
 def test_an_upgrade_ends_connections_after_what_they_run(start: Callable[..., Gateway]) -> None:
     gateway = start('answer_after = "1s"\n')
     found: list[Any] = []
@@ -156,6 +165,7 @@ def _is_alive(process: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_vault_that_was_killed_forgets_sessions(start: Callable[..., Gateway]) -> None:
     gateway = start()
     with psycopg.connect(gateway.dsn(), autocommit=True) as connection:
