@@ -1,10 +1,14 @@
-"""A gateway on this machine: the owner serves the data and opens an account, and an analyst asks over HTTP."""
+"""A gateway on this machine: the owner serves the data and opens an account, and an analyst asks over HTTP, and with
+a client of PostgreSQL.
+"""
 
 import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import psycopg
 
 import discreet as dp
 from discreet.demo.data import make_clinic
@@ -14,11 +18,12 @@ DISCREET = [sys.executable, "-c", "from discreet.cli import main; main()"]  # th
 # the owner's machine
 policy = make_clinic(Path(tempfile.mkdtemp()))
 with policy.open("a") as file:
-    file.write('[gateway]\nhttp = "127.0.0.1:0"\nanswer_after = "5s"\n[gateway.question]\ndefault = 0.1\n')
+    file.write('[gateway]\nhttp = "127.0.0.1:0"\npostgres = "127.0.0.1:0"\nanswer_after = "5s"\n')
+    file.write("[gateway.question]\ndefault = 0.1\n")
 serving = subprocess.Popen([*DISCREET, "serve", policy, "--not-isolated"], stdout=subprocess.PIPE, text=True)
 assert serving.stdout is not None
 print(serving.stdout.readline().strip())  # ready
-url = serving.stdout.readline().split()[-1]
+url, postgres = (serving.stdout.readline().split()[-1] for _ in range(2))
 
 
 def account(*words: str) -> str:
@@ -44,6 +49,12 @@ try:
 except dp.NotAllowed as refused:
     print(refused.code)
 clinic.close()
+
+# any tool that speaks PostgreSQL: psql, notebooks, JDBC, Superset
+with psycopg.connect(f"{postgres}/{policy.stem}", user="alice", password=token, autocommit=True) as connection:
+    for row in connection.execute(f"/* epsilon=0.1 */ {question} ORDER BY n DESC LIMIT 2"):  # free: it was bought above
+        print(row)
+    print(connection.execute("SHOW discreet.remaining").fetchone())
 
 print(account("list"))
 serving.send_signal(signal.SIGTERM)

@@ -30,6 +30,7 @@ ANSWER_AFTER = "3s"
 GATEWAY = """
 [gateway]
 http = "127.0.0.1:{port}"
+postgres = "127.0.0.1:0"
 answer_after = {answer_after}
 [gateway.question]
 default = 0.1
@@ -51,11 +52,11 @@ def tell(out: Console, *, once: bool) -> None:
         out.print(_opening())
         supervisor = Supervisor(policy, isolated=False)
         with supervisor.running():
-            url = supervisor.addresses()["http"]
+            url, postgres = (supervisor.addresses()[name] for name in ("http", "postgres"))
             with _office(policy) as office:
                 link = VERBS["open"](office, COMMAND_LINE, {"name": "alice", "epsilon": 3})["link"]
                 token = VERBS["token"](office, COMMAND_LINE, {"account": "alice", "name": "demo"})["token"]
-            _show_access(out, url, link, token)
+            _show_access(out, url, f"{postgres}/{policy.stem}", link, token)
             _ask(out, url, token, Truth(Path(folder)))
             if not once:
                 _next(out, policy)
@@ -98,12 +99,13 @@ def _office(policy: Path) -> Iterator[Office]:
         yield Office(store=store, ledger=ledger, settings=settings, now=time.time)
 
 
-def _show_access(out: Console, url: str, link: str, token: str) -> None:
+def _show_access(out: Console, url: str, database: str, link: str, token: str) -> None:
     """What the owner would send to an analyst. Lines to copy are not broken."""
     shown: dict[str, str] = {
         "The owner opens an account for alice, with ε = 3. She logs in once with this link:": link,
         "Programs use a token:": token,
         "This works in another terminal:": curl(url, token),
+        "And so does psql, like all that speaks PostgreSQL:": psql(database, token),
     }
     for about, text in shown.items():
         out.print(f"\n[bold]{about}[/]")
@@ -115,6 +117,11 @@ def curl(url: str, token: str) -> str:
     body = f'{{"sql": "{QUESTION}"}}'
     head = f"-H 'Authorization: Bearer {token}' -H 'Content-Type: application/json'"
     return f"curl -s {url}/v1/questions {head} -d '{body}'"
+
+
+def psql(database: str, token: str) -> str:
+    """The question for psql, with the token as the password."""
+    return f"PGPASSWORD={token} psql {database.replace('//', '//alice@')} -c '{QUESTION}'"
 
 
 def _ask(out: Console, url: str, token: str, truth: Truth) -> None:
