@@ -199,9 +199,7 @@ def _typed(node: Any, query: exp.Expression, columns: Columns, left: list[int]) 
     if isinstance(node, exp.Lower | exp.Upper | exp.Trim | exp.Concat | exp.Substring):
         return _usual("text")
     for part in node.iter_expressions() if isinstance(node, exp.Expression) else ():
-        if not isinstance(part, exp.Parameter | exp.Placeholder) and (
-            guess := _typed(part, query, columns, left)
-        ):
+        if not isinstance(part, exp.Parameter | exp.Placeholder) and (guess := _typed(part, query, columns, left)):
             return guess
     return None
 

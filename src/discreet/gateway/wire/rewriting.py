@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from sqlglot import exp
 
 from discreet.gateway.wire.statement import Statement
-from discreet.gateway.wire.texts import Edit, Edited, depths, kind_of
+from discreet.gateway.wire.texts import LONGEST, Edit, Edited, depths, kind_of
 from discreet.gateway.wire.values import Refusal
 
 ERRORS = ("error", "low", "high")
@@ -74,6 +74,8 @@ def _rewritten(statement: Statement, literals: Mapping[int, str], database: str)
     query, text = statement.query, statement.text
     assert query is not None
     edits = [*_without_schemas(query, database, text), *_dates(query, statement)]
+    if sum(len(literals[number]) for number, _, _ in statement.parameters) > LONGEST:  # one may be used often
+        raise Refusal(f"The question has more than {LONGEST:,} characters. Send shorter values.", state="54000")
     edits += [Edit(start, end + 1, literals[number]) for number, start, end in statement.parameters]
     items, more = _items(query, statement)
     start, end = statement.start, statement.end
