@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from discreet.errors import DiscreetError, ServiceUnavailable
+from discreet.errors import DiscreetError, InvalidArgument, ServiceUnavailable
 
 _LENGTHS = struct.Struct("!II")
 LONGEST_HEADER = 2**20
@@ -229,11 +229,15 @@ class Link:
             body = arguments
         else:
             header["arguments"] = arguments or {}
+        sent = packed(header, body)
+        if len(sent) > LONGEST_HEADER + len(body) or len(body) > LONGEST_REQUEST:
+            # the vault would hang up, and everybody else would lose what they wait for
+            raise InvalidArgument("The request is too long. Send a shorter one.", code="gateway-body")
         reply: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
         self._waiting[number] = reply
         try:
             writer = self._writer or await self._open()
-            writer.write(packed(header, body))
+            writer.write(sent)
             return await reply
         except (OSError, RuntimeError):
             raise unavailable() from None

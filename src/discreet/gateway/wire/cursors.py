@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.gateway.wire.asking import Answered
+from discreet.gateway.wire.portals import MOST_CELLS, cells_in
 from discreet.gateway.wire.statement import Move, Statement
 from discreet.gateway.wire.values import Column, Refusal
 
@@ -24,6 +25,7 @@ class Cursor:
     scroll: bool
     answered: Answered | None = None
     place: int = 0
+    cells: int = 0
 
     def moved(self, rows: list[tuple[Any, ...]], move: Move) -> list[tuple[Any, ...]]:
         """The rows that a move passes over. The cursor is then at the last of them."""
@@ -94,6 +96,16 @@ class Cursors:
             name: one for name, one in self._cursors.items() if one.hold and (begun_with is None or name in begun_with)
         }
 
+    def _check_room(self) -> None:
+        """Refuse another result while too much of the others is kept."""
+        if sum(one.cells for one in self._cursors.values()) > MOST_CELLS:
+            raise Refusal("The cursors keep too many rows.", state="54000", hint="Close some of them.")
+
+    @property
+    def texts(self) -> int:
+        """How many characters the statements of all cursors have."""
+        return sum(len(one.statement.text) for one in self._cursors.values())
+
     @property
     def names(self) -> frozenset[str]:
         """The names of all cursors."""
@@ -107,5 +119,7 @@ class Cursors:
         if cursor.answered is None:
             if move.count == 0:
                 return cursor, [], None
-            new = cursor.answered = await ask(cursor.statement)
+            self._check_room()
+            new = await ask(cursor.statement)
+            cursor.answered, cursor.cells = new, cells_in(new.rows)
         return cursor, cursor.moved(cursor.answered.rows, move), new

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 from discreet.errors import DiscreetError, ServiceUnavailable
 from discreet.gateway.wire import copy_out, messages
 from discreet.gateway.wire.messages import Body, Fatal, Stream, violation
-from discreet.gateway.wire.portals import Kept, Portal, Prepared, tag_of
+from discreet.gateway.wire.portals import TREE, Kept, Portal, Prepared, cells_in, tag_of
 from discreet.gateway.wire.types import data_rows, field_writers, formats_of, read_value, type_name
 from discreet.gateway.wire.values import Column, Described, Refusal, Result
 
@@ -220,7 +220,8 @@ class Dialog:
         statements = await self._read(text)
         if len(statements) > 1:
             raise Refusal("A prepared statement can have only one statement.", state="42601")
-        prepared = Prepared(statements[0] if statements else None, declared, len(text) + len(name) + 4 * len(declared))
+        size = TREE * len(text) + len(name) + 4 * len(declared)
+        prepared = Prepared(statements[0] if statements else None, declared, size)
         self.kept.prepare(name, prepared)
         self._stream.send(messages.PARSED)
 
@@ -323,11 +324,12 @@ class Dialog:
         portal.sent += len(rows)
         await self._send_rows(result.columns, formats_of(portal.formats, len(result.columns)), rows)
         if portal.sent < len(result.rows):
+            portal.cells = portal.cells or cells_in(result.rows)
             self._stream.send(messages.SUSPENDED)
         else:
             self._send_end(result, result.tag if first else tag_of(result, len(rows)))
             portal.result = Result(result.tag, result.columns)
-            portal.sent = 0
+            portal.sent = portal.cells = 0
 
     async def _close(self, body: Body) -> None:
         kind, name = body.byte(), body.text()

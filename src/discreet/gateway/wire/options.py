@@ -196,11 +196,12 @@ class Settings:
             else:
                 place.pop(name, None)
             return
-        if sum(OWN not in one and "." in one for one in self._values) > _MOST_OWN:
+        if sum(not one.startswith(OWN) and "." in one for one in (*self._values, *self._local)) > _MOST_OWN:
             raise Refusal("Too many settings of other programs are set.", state="53400", hint="Write RESET ALL.")
         place[name] = self._checked(name, value)
         for other in _HOW_MUCH - {name} if name in _HOW_MUCH else ():  # the last one counts
             place.pop(other, None)
+            self._local.pop(other, None)
 
     def how_much(self) -> dict[str, str]:
         """What a question may cost, or how wrong it may be: what was set last and for the shortest time."""

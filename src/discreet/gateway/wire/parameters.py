@@ -62,6 +62,7 @@ _TEXTS = ("text", "varchar", "name", "char", "unknown")
 _KNOWN = (*_WHOLE, *_REAL, *_TEXTS, "bool", "date", "timestamp", "timestamptz")
 _LARGEST = 2**63
 _LONGEST_NUMBER = 60
+_MOST_TYPED = 100_000
 
 
 class Parameter(NamedTuple):
@@ -79,10 +80,18 @@ class Columns:
             str(table["name"]).lower(): {str(one["name"]).lower(): one for one in table["columns"]}
             for table in tables.get("tables", ())
         }
+        self._last: tuple[exp.Expression, dict[str, str]] | None = None
+
+    def _named(self, query: exp.Expression) -> dict[str, str]:
+        """The tables of a query by their aliases. Those of the last one are remembered: each parameter needs them."""
+        if self._last is None or self._last[0] is not query:
+            tables = query.find_all(exp.Table)
+            self._last = query, {table.alias_or_name.lower(): table.name.lower() for table in tables}
+        return self._last[1]
 
     def find(self, column: exp.Column, query: exp.Expression) -> Mapping[str, Any] | None:
         """What is declared about a column of a query. None if it is not one column of one table."""
-        named = {table.alias_or_name.lower(): table.name.lower() for table in query.find_all(exp.Table)}
+        named = self._named(query)
         tables = [named.get(column.table.lower(), column.table.lower())] if column.table else [*named.values()]
         found = [self._tables[one].get(column.name.lower()) for one in dict.fromkeys(tables) if one in self._tables]
         known = [one for one in found if one is not None]
@@ -131,17 +140,18 @@ def _compared(query: exp.Expression | None, columns: Columns) -> dict[int, Param
     found: dict[int, Parameter] = {}
     if query is None:
         return found
+    left = [_MOST_TYPED]
     for node in query.find_all(exp.Parameter, exp.Placeholder):
         name = node.name or str(node.args.get("this") or "")
         if not name.isdecimal():
             continue
-        guess = _by_place(node, query, columns)
+        guess = _by_place(node, query, columns, left)
         if guess is not None and (int(name) not in found):
             found[int(name)] = guess
     return found
 
 
-def _by_place(node: exp.Expression, query: exp.Expression, columns: Columns) -> Parameter | None:
+def _by_place(node: exp.Expression, query: exp.Expression, columns: Columns, left: list[int]) -> Parameter | None:
     parent: Any = node.parent
     child: Any = node
     while isinstance(parent, exp.Paren | exp.Neg | exp.Tuple):
@@ -154,7 +164,7 @@ def _by_place(node: exp.Expression, query: exp.Expression, columns: Columns) -> 
         return _usual("text")
     if isinstance(parent, exp.Binary | exp.Between | exp.In | exp.Coalesce):
         for other in parent.iter_expressions():
-            if other is not child and (guess := _typed(other, query, columns)) is not None:
+            if other is not child and (guess := _typed(other, query, columns, left)) is not None:
                 return guess
     return None
 
@@ -168,8 +178,11 @@ def _cast_type(node: exp.Cast) -> str | None:
     return _OF_CASTS.get(str(getattr(kind, "name", kind)))
 
 
-def _typed(node: Any, query: exp.Expression, columns: Columns) -> Parameter | None:
-    """The type of an expression, as far as it is plain."""
+def _typed(node: Any, query: exp.Expression, columns: Columns, left: list[int]) -> Parameter | None:
+    """The type of an expression, as far as it is plain. `left` is how many parts may still be looked at."""
+    left[0] -= 1
+    if left[0] < 0:
+        return None
     if isinstance(node, exp.Column):
         return _of_column(columns.find(node, query))
     if isinstance(node, exp.Cast):
@@ -186,7 +199,7 @@ def _typed(node: Any, query: exp.Expression, columns: Columns) -> Parameter | No
     if isinstance(node, exp.Lower | exp.Upper | exp.Trim | exp.Concat | exp.Substring):
         return _usual("text")
     for part in node.iter_expressions() if isinstance(node, exp.Expression) else ():
-        if not isinstance(part, exp.Parameter | exp.Placeholder) and (guess := _typed(part, query, columns)):
+        if not isinstance(part, exp.Parameter | exp.Placeholder) and (guess := _typed(part, query, columns, left)):
             return guess
     return None
 
@@ -254,6 +267,8 @@ def _real(value: int | float | Decimal) -> str:
     """A number in decimals: the shortest that is read as the same number."""
     if not math.isfinite(value):
         raise _not_a("number", value)
+    if isinstance(value, Decimal) and abs(int(value.as_tuple().exponent)) > _LONGEST_NUMBER:
+        raise _not_a("number", "…")  # 1e-999999999 would be a text of a gigabyte
     written = repr(value) if isinstance(value, float) else str(value) if isinstance(value, int) else format(value, "f")
     if len(written) > _LONGEST_NUMBER:
         raise _not_a("number", "…")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,7 +13,9 @@ MOST = 1000
 MOST_BYTES = 16 * 2**20
 """Bytes of all texts and parameters that a connection keeps, at most."""
 MOST_CELLS = 1_000_000
-"""Values in results that were fetched in part, at most. One result may be larger."""
+"""Values in results that were fetched in part, at most. One result may be larger, and a long text counts as many."""
+TREE = 32
+"""A statement that was read takes much more room than its text."""
 
 
 class Statement(Protocol):
@@ -53,12 +56,8 @@ class Portal:
     sent: int = 0
     """How many of its rows were sent."""
 
-    @property
-    def cells(self) -> int:
-        """How many values are kept for later."""
-        if self.result is None or self.result.columns is None:
-            return 0
-        return (len(self.result.rows) - self.sent) * len(self.result.columns)
+    cells: int = 0
+    """How many values are kept for later."""
 
 
 @dataclass
@@ -137,6 +136,11 @@ class Kept:
         """Forget all statements."""
         for name in list(self.statements):
             self.close_statement(name)
+
+
+def cells_in(rows: Sequence[Sequence[Any]]) -> int:
+    """How many values rows have. Of a long text or array, each twenty characters or elements count as one."""
+    return sum(1 + (len(value) // 20 if isinstance(value, str | list) else 0) for row in rows for value in row)
 
 
 def tag_of(result: Result, sent: int) -> str:

@@ -6,19 +6,22 @@ included, is sent as it was written, so that errors point at the client's own te
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from sqlglot import exp
 
 from discreet.gateway.wire.statement import Statement
-from discreet.gateway.wire.texts import Edit, Edited, depths, kind_of
+from discreet.gateway.wire.texts import LONGEST, Edit, Edited, depths, kind_of
 from discreet.gateway.wire.values import Refusal
 
 ERRORS = ("error", "low", "high")
 """The functions that show the error of a column, or an end of its interval."""
 _SCHEMA = "public"
+_MOST_ERRORS = 100
 _NAMED = {
     exp.Coalesce: "coalesce",
     exp.Extract: "extract",
@@ -71,6 +74,8 @@ def _rewritten(statement: Statement, literals: Mapping[int, str], database: str)
     query, text = statement.query, statement.text
     assert query is not None
     edits = [*_without_schemas(query, database, text), *_dates(query, statement)]
+    if sum(len(literals[number]) for number, _, _ in statement.parameters) > LONGEST:  # one may be used often
+        raise Refusal(f"The question has more than {LONGEST:,} characters. Send shorter values.", state="54000")
     edits += [Edit(start, end + 1, literals[number]) for number, start, end in statement.parameters]
     items, more = _items(query, statement)
     start, end = statement.start, statement.end
@@ -135,12 +140,14 @@ def _without_schemas(query: exp.Expression, database: str, text: str) -> Iterato
 
 def _dates(query: exp.Expression, statement: Statement) -> Iterator[Edit]:
     """TO_DATE('2024-01-31', 'YYYY-MM-DD') is a date, and so for a time: tools write constants like this."""
+    starts = [one.start for one in statement.tokens]
     for node in query.find_all(exp.StrToDate, exp.StrToTime):
         said, form = node.this, node.args.get("format")
         known = ("%Y-%m-%d",) if isinstance(node, exp.StrToDate) else ("%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%d %H:%M:%S")
         if not (said.is_string and form is not None and form.name in known and "start" in node.meta):
             continue
-        inside = [one for one in statement.tokens if one.start > node.meta["end"]]
+        first = bisect_right(starts, node.meta["end"])
+        inside = (statement.tokens[n] for n in range(first, len(starts)))
         close = next((one.end for n, (one, depth) in enumerate(depths(inside)) if n and depth == 0), None)
         if close is not None and "start" in said.meta:
             kind = "DATE" if isinstance(node, exp.StrToDate) else "TIMESTAMP"
@@ -188,6 +195,8 @@ def _items(query: exp.Expression, statement: Statement) -> tuple[list[Item], lis
         return items, []
     if select is not query:
         raise _only_simple("error(n), low(n) and high(n) are for one SELECT, without UNION or parentheses.")
+    if len(removed) > _MOST_ERRORS:
+        raise _only_simple(f"A SELECT has at most {_MOST_ERRORS} of error(n), low(n) and high(n).")
     if len(removed) == len(items) or any(one.of == "star" for one in items):
         raise _only_simple("error(n), low(n) and high(n) need their columns by name in the same SELECT.")
     return items, _removals(select, items, statement)
@@ -221,6 +230,7 @@ def _removals(select: exp.Select, items: Sequence[Item], statement: Statement) -
         else:
             edits.append(Edit(one.tree.meta["start"], commas[number].end + 1))
     shown = {one.name for one in items if one.of in ERRORS}
+    moved = list(accumulate(int(one.of not in ERRORS) for one in items))
     group, order = select.args.get("group"), select.args.get("order")
     ordered = [] if order is None else [one.this for one in order.expressions]
     for node in [*([] if group is None else group.expressions), *ordered]:
@@ -229,8 +239,7 @@ def _removals(select: exp.Select, items: Sequence[Item], statement: Statement) -
             if 1 <= place <= len(items):
                 if items[place - 1].of in ERRORS:
                     raise _only_simple("Rows cannot be ordered or grouped by an error.")
-                moved = sum(one.of not in ERRORS for one in items[:place])
-                edits.append(Edit(node.meta["start"], node.meta["end"] + 1, str(moved)))
+                edits.append(Edit(node.meta["start"], node.meta["end"] + 1, str(moved[place - 1])))
         elif isinstance(node, exp.Column) and not node.table and _folded(node.this) in shown:
             raise _only_simple("Rows cannot be ordered or grouped by an error.")
     return edits

@@ -28,8 +28,9 @@ from discreet.gateway.wire.values import TYPES, Column, Described, Notice, Refus
 T = TypeVar("T")
 _PLAN = (Column("QUERY PLAN"),)
 _ALL = (Column("name"), Column("setting"), Column("description"))
-_MOST_PREPARED = 200
-_MOST_REMEMBERED, _LONGEST_REMEMBERED = 50, 10_000
+_MOST_PREPARED, _LONGEST_PREPARED = 200, 300_000
+"""Prepared statements and cursors of a session, and characters of all their texts, at most."""
+_MOST_REMEMBERED, _LONGEST_REMEMBERED = 50, 2000
 _CHANGING = ("set", "reset", "discard", "commit", "rollback", "rollback to")
 """What may change a setting that clients are told."""
 _OF_CATALOG = "The catalog: names and types only. Nothing private is read, and nothing is charged."
@@ -251,6 +252,7 @@ class Session:
         if not hold:
             self._transactions.need("DECLARE CURSOR")
         self._cursors.check_new(statement.name)
+        self._check_room(statement)
         if statement.inner.parameters:
             raise Refusal("A cursor takes no parameters.", state="0A000", hint="Write the values into the question.")
         described = await self._described(statement.inner, ())
@@ -334,11 +336,22 @@ class Session:
             raise Refusal(f'prepared statement "{statement.name}" already exists', state="42P05")
         if len(self._prepared) >= _MOST_PREPARED:
             raise Refusal(f"A session has at most {_MOST_PREPARED} prepared statements.", state="53400")
+        self._check_room(statement)
         _check_allowed(statement.inner)
         declared = tuple(TYPES[type_named(words)].oid for words in statement.given)
         await self._described(replace(statement.inner), declared)
         self._prepared[statement.name] = _Prepared(statement.inner, declared)
         return Result("PREPARE")
+
+    def _check_room(self, statement: Statement) -> None:
+        """Refuse to keep another statement while the others are long."""
+        kept = sum(len(one.statement.text) for one in self._prepared.values()) + self._cursors.texts
+        if kept + len(statement.text) > _LONGEST_PREPARED:
+            raise Refusal(
+                "The prepared statements and cursors of the session are too long.",
+                state="54000",
+                hint="Write DEALLOCATE ALL or CLOSE ALL.",
+            )
 
     def _find_prepared(self, name: str) -> _Prepared:
         if name not in self._prepared:

@@ -25,7 +25,7 @@ from discreet.gateway.wire.texts import (
     unquoted,
 )
 from discreet.gateway.wire.values import Copy, Refusal
-from discreet.sql.reading.parse import MOST_OPEN_JOINS, open_joins, sqlglot_logger
+from discreet.sql.reading.parse import sqlglot_logger, too_slow
 
 _QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "FROM", "(")
 _WRITES = (
@@ -48,7 +48,8 @@ _OTHERS = (
 _reading = threading.local()
 sqlglot_logger.addFilter(lambda _: not getattr(_reading, "is_quiet", False))  # it would log the question
 _MOST_STATEMENTS = 1000
-_LONGEST_REMEMBERED = 20_000
+_LONGEST_REMEMBERED = 2000
+"""So many characters of a text whose tree is kept, at most: a tree takes hundreds of bytes for each."""
 
 
 def read_statements(text: str, is_catalog: Callable[[exp.Expression], bool]) -> list[Statement]:
@@ -63,7 +64,7 @@ def _decided(one: Statement, is_catalog: Callable[[exp.Expression], bool]) -> St
     return replace(one, of_catalog=one.query is not None and is_catalog(one.query))
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=256)
 def _remembered(text: str) -> tuple[Statement, ...]:
     return _read(text)
 
@@ -109,12 +110,8 @@ def _statement(text: str, tokens: tuple[Any, ...], start: int, end: int) -> Stat
 
 def _query(one: Statement, tokens: Sequence[Any]) -> Statement:
     """A question, or a statement of the catalog."""
-    if open_joins(tokens) > MOST_OPEN_JOINS:
-        raise Refusal(
-            "Too many joins have neither ON nor USING.",
-            state="54001",
-            hint="Write the columns to join on, with USING (…).",
-        )
+    if slow := too_slow(tokens):
+        raise Refusal(slow, state="54001")
     query = _tree(one.text, tokens)
     written = query.find(exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Drop)
     if written is not None:

@@ -6,7 +6,7 @@ Nothing here searches in the text itself, so that what is quoted is never taken 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
@@ -124,7 +124,7 @@ def is_quoted(token: Any) -> bool:
     return kind_of(token) in _QUOTED
 
 
-def depths(tokens: Sequence[Any]) -> Iterator[tuple[Any, int]]:
+def depths(tokens: Iterable[Any]) -> Iterator[tuple[Any, int]]:
     """Each token with the number of parentheses around it. A parenthesis itself is outside."""
     depth = 0
     for token in tokens:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, NoReturn, TypeVar
@@ -26,6 +26,8 @@ _OTHER_NAMES: dict[str, type[exp.AggFunc]] = {
 """Names that the engine has for aggregates, and sqlglot has not."""
 MOST_OPEN_JOINS = 8
 """The parser tries each join without a condition in two ways: thirty of them would take it days."""
+MOST_STEPS = 200_000
+"""Tokens that the parser may read, again and again."""
 _BESIDE = 100
 """So many characters before and after what is underlined are shown."""
 _SPOKEN: dict[type[exp.Expression], str] = {
@@ -287,11 +289,8 @@ def _parse_tree(sql: Text, said: str, parse: Callable[[], Any]) -> Any:
     sqlglot_logger.disabled = True  # it would log the question
     start = None
     try:
-        many = open_joins(sql.tokens) > MOST_OPEN_JOINS
-        found = [] if many else [statement for statement in parse() if statement is not None]
-        error = (
-            "Too many joins have neither ON nor USING. Write the columns to join on, with USING (…)." if many else ""
-        )
+        error = too_slow(sql.tokens)
+        found = [] if error else [statement for statement in parse() if statement is not None]
         code = "sql-too-complex"
     except (SqlglotError, RecursionError) as problem:
         first, start = _first_error(problem, sql)
@@ -356,6 +355,30 @@ def open_joins(tokens: Iterable[Any]) -> int:
                 found += waiting.get(depth, 0)
                 waiting[depth] = 1
     return found + sum(waiting.values())
+
+
+def too_slow(tokens: Sequence[Any]) -> str:
+    """Why the parser would take too long. Empty if it would not."""
+    if open_joins(tokens) > MOST_OPEN_JOINS:
+        return "Too many joins have neither ON nor USING. Write the columns to join on, with USING (…)."
+    return "The query is nested too deeply. Simplify it." if _steps(tokens) > MOST_STEPS else ""
+
+
+def _steps(tokens: Sequence[Any]) -> int:
+    """How many tokens the parser may read: what is in DATE(…) and the like is read as a type first and then again, so
+    that each of them inside another one doubles the time.
+    """
+    steps, before = 0, None
+    depths = [0]
+    for token in tokens:
+        kind = token.token_type
+        if kind.name in ("L_PAREN", "L_BRACKET", "L_BRACE"):
+            depths.append(depths[-1] + (before in sqlglot.Parser.TYPE_TOKENS))
+        elif kind.name in ("R_PAREN", "R_BRACKET", "R_BRACE") and len(depths) > 1:
+            depths.pop()
+        steps += 3 ** min(depths[-1], 20)
+        before = kind
+    return steps
 
 
 def _renamed(statement: exp.Query) -> exp.Query:
