@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -38,15 +39,16 @@ def killed(tmp_path, monkeypatch):
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_the_vault_is_killed(killed, when, what):
     house = killed(f"vault:{when} {what}")
-    token = house.open("ada")
-    with pytest.raises(ConnectionError):
-        house.ask(token, BY_CITY, key="k")
+    token, bodies = house.open("ada"), []
+    with contextlib.suppress(ConnectionError):  # an answer that leaves at once may do so before it is noted
+        bodies.append(house.ask(token, BY_CITY, key="k").body)
     assert house.process.wait() != 0
     charged = len(house.charges())
     assert charged == (0 if what == "reserve" else 1)
     house.start()
     answer = house.ask(token, BY_CITY, key="k")
     assert answer.header["ok"]
+    assert set(bodies) <= ({answer.body} if charged else set())
     assert house.ask(token, BY_CITY).body == answer.body
     assert len(house.charges()) == 1
     assert remaining(house, token) == pytest.approx(2.9)
