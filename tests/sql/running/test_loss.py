@@ -27,6 +27,11 @@ def test_the_tail_of_two_noises(ratio, tail):
     assert abs(above - tail) < 5 * spread
 
 
+def test_the_tail_of_one_noise_is_that_of_laplace():
+    """A part of 0 adds no second noise, and no warning."""
+    assert float(_tail_of_two(np.array([0.0]), 0.05)[0]) == pytest.approx(np.log(0.5 / 0.05))
+
+
 def asked(rows: dict[str, Any], text: str) -> tuple[Any, Any]:
     """One answer with fresh noise: the values of its rows, and their errors."""
     policy = {

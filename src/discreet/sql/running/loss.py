@@ -120,7 +120,7 @@ def _tail_of_two(ratio: Floats, tail: float) -> Floats:
     low, high = np.zeros_like(ratio), (1 + ratio) * np.log(1 / tail)
     for _ in range(60):
         middle = (low + high) / 2
-        with np.errstate(under="ignore"):
+        with np.errstate(under="ignore", divide="ignore"):  # a part of 0 adds nothing: exp(−∞) = 0
             above = (ratio**2 * np.exp(-middle / ratio) - np.exp(-middle)) / (2 * (ratio**2 - 1))
         low, high = np.where(above > tail, middle, low), np.where(above > tail, high, middle)
     return np.asarray(high)
