@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import socket
 import statistics
 import subprocess
 import tempfile
@@ -21,12 +22,11 @@ from timing import write_visits
 
 QUESTION = "SELECT COUNT(*) AS n FROM visits"
 SECONDS, CLIENTS, ROUNDS, IDLE = 8, 16, 20, 1000
-VARIABLE = "DISCREET_TEST_POSTGRES"
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 
 
 @contextlib.contextmanager
-def postgres(source: Path) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """The URL of a PostgreSQL server that has the same table, and asks for a password, too."""
     if not PROGRAMS:
         raise RuntimeError("install Debian's postgresql: it is the peer, and has pgbench")
@@ -40,12 +40,15 @@ def postgres(source: Path) -> Iterator[str]:
         (folder / "password").chmod(0o644)
         made = ["-A", "scram-sha-256", f"--pwfile={folder}/password", "-U", "postgres"]
         _run(*become, programs / "initdb", "-D", folder / "data", *made)
-        options = "-c listen_addresses=127.0.0.1 -c port=54329 -c unix_socket_directories= -c max_connections=1100"
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories= -c max_connections=1100"
         control = [*become, programs / "pg_ctl", "-w", "-D", folder / "data"]
         with (folder.parent / f"{folder.name}.log").open("w") as log:
             subprocess.run([*map(str, control), "-o", options, "start"], check=True, stdout=log, stderr=log, cwd="/")
         try:
-            url = "postgresql://postgres:a%20password@127.0.0.1:54329/postgres"
+            url = f"postgresql://postgres:a%20password@127.0.0.1:{port}/postgres"
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute("CREATE TABLE visits (id bigint, city text, cost double precision)")
                 filled = "SELECT n, 'a', n % 100 FROM generate_series(1, 1000) AS n"
@@ -115,7 +118,7 @@ def main() -> None:
         source = folder / "visits.parquet"
         write_visits(source, person=False, rows=1000)
         more = 'postgres = "127.0.0.1:0"\nanswer_after = 0'
-        with gateways.gateway(folder / "gateway", source, more) as desk, postgres(source) as peer:
+        with gateways.gateway(folder / "gateway", source, more) as desk, postgres() as peer:
             where = urlsplit(desk.postgres)
             token = desk.token("ada", epsilon=100)
             own = f"postgresql://ada:{token}@{where.hostname}:{where.port}/clinic?options=-cdiscreet.epsilon%3D1"

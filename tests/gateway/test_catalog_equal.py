@@ -89,8 +89,8 @@ def test_the_comparison_sees_differences(catalog: Catalog) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_programs() is None, reason="PostgreSQL 15 is not installed")
-def test_all_recorded_statements_are_equal(catalog: Catalog) -> None:
+def test_all_recorded_statements_are_equal(catalog: Catalog, install) -> None:
+    install(find_programs, "postgresql-15")
     ours, wrong, honest = Ours(catalog, READER), [], set()
     with real_server(CLINIC) as real:
         for clients, sql, parameters in recorded():
@@ -122,8 +122,8 @@ _ABOUT_NAMES = (
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_programs() is None, reason="PostgreSQL 15 is not installed")
-def test_hostile_names_are_equal() -> None:
+def test_hostile_names_are_equal(install) -> None:
+    install(find_programs, "postgresql-15")
     made = Catalog(HOSTILE, database=DATABASE)
     with real_server(HOSTILE) as real:
         ours = Ours(made, READER)

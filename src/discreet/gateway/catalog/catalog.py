@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -61,7 +62,7 @@ class Catalog:
         }
         hidden = self._relations.pop(("pg_catalog", "pg_get_keywords"))
         self._sources = self._relations | {("pg_catalog", "pg_get_keywords"): hidden}
-        self._open = True
+        self._end = weakref.finalize(self, self._database.close)  # also one that nobody closed
 
     def answers(self, query: exp.Expr) -> bool:
         """Whether a statement is for the catalog: it names one of its relations, or no table at all.
@@ -101,9 +102,7 @@ class Catalog:
 
     def close(self) -> None:
         """Give the memory back."""
-        if self._open:
-            self._open = False
-            self._database.close()
+        self._end()
 
     # --- inside -----------------------------------------------------------------------------------------------
 
@@ -142,7 +141,7 @@ class Catalog:
     @contextmanager
     def _cursor(self, asking: Asking) -> Iterator[duckdb.DuckDBPyConnection]:
         """A cursor that knows who asks, and is stopped when its time is over."""
-        if not self._open:
+        if not self._end.alive:
             raise Refusal("The catalog is closed. Connect again.", state="57P01")
         cursor = self._database.cursor()
         self._lookups.local.asking = asking
