@@ -99,6 +99,8 @@ def test_made_up_questions_are_answered_alike(both, text):
     assert found[0]["columns"] == found[1]["columns"]
     rows = [sorted(one["rows"], key=str) for one in found]
     assert len(rows[0]) == len(rows[1])
+    if both[0].database.prepare(text, epsilon=1).finds_bounds:
+        return  # they are drawn at random, also without noise: one engine differs from itself, too
     for mine, theirs in zip(*rows, strict=True):
         for a, b in zip(mine, theirs, strict=True):
             assert str(a) == str(b) or sql.same_value(a, b, 1e-3, 1e-6), (text, mine, theirs)
