@@ -13,15 +13,28 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qsl
 
 from discreet.errors import DiscreetError, InvalidArgument
+from discreet.gateway.console.cookies import session_of
 from discreet.gateway.desk_rates import Gate, Rates
-from discreet.gateway.desk_replies import FAILED, SAFE, TLS_ONLY, Refused, Reply, refusal_of, reply_of, too_fast
+from discreet.gateway.desk_replies import (
+    FAILED,
+    SAFE,
+    TLS_ONLY,
+    Refused,
+    Reply,
+    check_method,
+    refusal_of,
+    reply_of,
+    too_fast,
+)
 from discreet.gateway.formats import TYPES
 from discreet.gateway.frames import BadFrame, Frame, json_bytes, parsed
 from discreet.gateway.openapi import description
-from discreet.gateway.routes import METRICS, ROUTES, Paths, Route
+from discreet.gateway.paths import Paths
+from discreet.gateway.routes import METRICS, ROUTES, Route
 from discreet.gateway.settings import OidcSettings
 
 if TYPE_CHECKING:
+    from discreet.gateway.console.site import Console
     from discreet.gateway.desk_login import BrowserLogin
     from discreet.gateway.mcp import Agents
 
@@ -96,9 +109,10 @@ def make_app(
     oidc: OidcSettings | None = None,
     gate: Gate | None = None,
     agents: Agents | None = None,
+    console: Console | None = None,
 ) -> Desk:
-    """The web application for analysts: all of /v1, /healthz and /openapi.json, and /mcp for agents."""
-    return Desk(vault, ROUTES, gate=gate or Gate(rates or Rates()), oidc=oidc, agents=agents)
+    """The web application for analysts: /v1, /healthz and /openapi.json, /mcp for agents, and the pages for people."""
+    return Desk(vault, ROUTES, gate=gate or Gate(rates or Rates()), oidc=oidc, agents=agents, console=console)
 
 
 def make_metrics_app(vault: Vault, *, rates: Rates | None = None) -> Desk:
@@ -117,8 +131,9 @@ class Desk:
         gate: Gate,
         oidc: OidcSettings | None = None,
         agents: Agents | None = None,
+        console: Console | None = None,
     ) -> None:
-        self._vault, self._gate, self._paths = vault, gate, Paths(routes)
+        self._vault, self._gate, self._paths, self._console = vault, gate, Paths(routes), console
         described = Reply(200, b"application/json", description(routes, browser_login=oidc is not None))
 
         async def describe(_: Request) -> Reply:
@@ -141,7 +156,7 @@ class Desk:
             return
         request = Request(scope, receive)
         try:
-            reply = await self._enter(request)
+            reply = self._file(request) or await self._enter(request)
         except DiscreetError as error:
             reply = refusal_of(error)
         except ConnectionError:
@@ -151,7 +166,7 @@ class Desk:
         headers = [
             (b"content-type", reply.type),
             (b"content-length", str(len(reply.body)).encode()),
-            *SAFE,
+            *(safe for safe in SAFE if all(safe[0] != name for name, _ in reply.headers)),
             *reply.headers,
         ]
         if request.secure:
@@ -159,17 +174,29 @@ class Desk:
         if reply.status in (408, 413, 429):  # the body was not read
             headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-        await send({"type": "http.response.body", "body": reply.body})
+        await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else reply.body})
+
+    def _file(self, request: Request) -> Reply | None:
+        """A file of the console, which is in memory and the same for everybody."""
+        if self._console is None or request.method not in ("GET", "HEAD"):
+            return None
+        return self._console.file(request.path)
 
     async def _enter(self, request: Request) -> Reply:
+        is_page = self._console is not None and self._console.has(request.path)
+        if is_page:
+            request.token = session_of(request)  # and nothing else: no page is asked for with a bearer token
         wait, key = self._gate.enter(request.address, request.token)
         if wait:
             raise too_fast(wait)
         try:
+            if is_page:
+                assert self._console is not None
+                return await self._console.answer(request, self._call)
             for method, handlers in (("GET", self._own), ("POST", self._posted)):
                 own = handlers.get(request.path)
                 if own is not None:
-                    _check_method(request.method, (method,))
+                    check_method(request.method, (method,))
                     return await own(request)
             return await self._pass_on(request)
         finally:
@@ -179,8 +206,8 @@ class Desk:
         found = self._paths.find(request.path)
         if found is None:
             raise Refused("There is nothing here. /openapi.json lists what there is.", code="gateway-unknown-path")
-        _check_method(request.method, found.routes)
-        route = found.routes[request.method]
+        check_method(request.method, found.places)
+        route = found.places[request.method]
         arguments = await _arguments(route, request)
         for name, value in found.arguments.items():
             if name in arguments:
@@ -207,20 +234,15 @@ class Desk:
         return frame
 
     async def _finish_login(self, login: BrowserLogin, request: Request) -> Reply:
-        reply = await self._ask("login", request, await login.finish(request), needs_token=False)
+        """The session that a provider vouches for: for a browser as a cookie, for programs as a token."""
+        frame = await self._call("login", request, await login.finish(request), needs_token=False)
+        reply = reply_of(frame)
+        if self._console is not None and b"text/html" in request.headers.get(b"accept", b""):
+            reply = self._console.enter(request, frame)
         return reply._replace(headers=(*reply.headers, login.forget(request)))
 
 
 # --- the form of a request ----------------------------------------------------------------------------------
-
-
-def _check_method(method: str, known: Any) -> None:
-    if method not in known:
-        raise Refused(
-            f"Use {' or '.join(known)} here. Data is never changed.",
-            code="gateway-method",
-            headers=((b"allow", ", ".join(known).encode()),),
-        )
 
 
 async def _arguments(route: Route, request: Request) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -74,6 +74,16 @@ class Refused(NotAllowed):
     def __init__(self, message: str, *, code: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
         super().__init__(message, code=code)
         self.headers = headers
+
+
+def check_method(method: str, known: Collection[str]) -> None:
+    """Refuse another method than the known ones."""
+    if method not in known:
+        raise Refused(
+            f"Use {' or '.join(known)} here. Data is never changed.",
+            code="gateway-method",
+            headers=((b"allow", ", ".join(known).encode()),),
+        )
 
 
 def too_fast(wait: float) -> Refused:

@@ -17,6 +17,7 @@ from typing import Any
 
 from discreet.errors import InvalidArgument
 from discreet.extras import need
+from discreet.gateway.console.site import Console
 from discreet.gateway.desk import Desk, make_app, make_metrics_app
 from discreet.gateway.desk_rates import Gate, Rates
 from discreet.gateway.frames import Link
@@ -42,7 +43,7 @@ def serve_desk(
     """Serve analysts on these sockets, and metrics and the PostgreSQL protocol on those, until SIGTERM or SIGINT. Then
     requests that run are finished, and no new ones are taken. `ready` is called when requests are answered.
     """
-    for module in ("uvicorn", "httptools"):
+    for module in ("uvicorn", "httptools", "jinja2"):
         need(module, "gateway", "discreet serve")
     context = tls_context(settings)
     for one in (*listening, *metrics, *postgres):
@@ -72,7 +73,7 @@ async def _serve(
     loop.set_exception_handler(lambda *_: None)  # what it would write might hold an address
     grace = math.ceil(3 * settings.answer_after) + GRACE
     gate, agents = Gate(rates or Rates()), Agents() if is_installed() else None
-    app = make_app(link, gate=gate, oidc=settings.oidc, agents=agents)
+    app = make_app(link, gate=gate, oidc=settings.oidc, agents=agents, console=Console(settings))
     servers = [_server(app, listening, context, grace)]
     if metrics:
         servers.append(_server(make_metrics_app(link), metrics, context, grace))

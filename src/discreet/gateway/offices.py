@@ -110,6 +110,15 @@ def login(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[
 
 
 @_verb()
+def end_session(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Revoke the token that calls."""
+    with office.store.write() as execute:
+        gone = tokens.revoke(execute, identity=caller.token)
+        audit.append(execute, office.now(), caller.account, "logout", {"token": caller.token})
+    return {"revoked": gone}
+
+
+@_verb()
 def me(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Who the caller is, and what they may do."""
     with office.store.read() as execute:

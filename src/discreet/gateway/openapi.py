@@ -9,7 +9,8 @@ from typing import Any
 
 from discreet._version import __version__
 from discreet.gateway.formats import TYPES
-from discreet.gateway.routes import LONGEST_PART, Route
+from discreet.gateway.paths import LONGEST_PART
+from discreet.gateway.routes import Route
 
 ABOUT = """\
 Ask questions about people in SQL, and get answers with noise that expose no one of them.

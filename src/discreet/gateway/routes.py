@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
-LONGEST_PART = 200
-"""Characters of a name or a receipt in a path."""
+from discreet.gateway.paths import Place
 
 
 @dataclass(frozen=True, kw_only=True)
-class Route:
+class Route(Place):
     """A method and a path, such as /v1/questions/{receipt}, and the verb that answers it.
 
     `takes` are the properties of the request's JSON object, `needs` those that it must have, `asks` the parameters of
     the query string, and `gives` the properties of the reply. With `formats`, Accept chooses the form of the reply.
     """
 
-    method: str
-    path: str
     verb: str
     about: str
     more: str = ""
@@ -29,54 +26,6 @@ class Route:
     needs: Sequence[str] = ()
     asks: Mapping[str, Any] = field(default_factory=dict)
     gives: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The path, part by part."""
-        return tuple(self.path.strip("/").split("/"))
-
-    @property
-    def names(self) -> list[str]:
-        """The arguments that stand in the path."""
-        return [part[1:-1] for part in self.parts if part.startswith("{")]
-
-
-class Found(NamedTuple):
-    """The routes of a path by their methods, and the arguments in the path."""
-
-    routes: Mapping[str, Route]
-    arguments: Mapping[str, str]
-
-
-class Paths:
-    """Routes by their path."""
-
-    def __init__(self, routes: Sequence[Route]) -> None:
-        self._fixed: dict[str, Found] = {}
-        self._open: dict[tuple[str | None, ...], dict[str, Route]] = {}
-        for route in routes:
-            if route.names:
-                shape = tuple(None if part.startswith("{") else part for part in route.parts)
-                self._open.setdefault(shape, {})[route.method] = route
-            else:
-                known = self._fixed.get(route.path, Found({}, {}))
-                self._fixed[route.path] = Found({**known.routes, route.method: route}, {})
-
-    def find(self, path: str) -> Found | None:
-        """What a path leads to. None if nothing."""
-        fixed = self._fixed.get(path)
-        if fixed is not None or not path.startswith("/"):
-            return fixed
-        parts = path[1:].split("/")
-        for shape, routes in self._open.items():
-            if len(shape) == len(parts) and all(
-                0 < len(part) <= LONGEST_PART if own is None else own == part
-                for own, part in zip(shape, parts, strict=True)
-            ):
-                [names, *_] = (route.names for route in routes.values())
-                values = (part for own, part in zip(shape, parts, strict=True) if own is None)
-                return Found(routes, dict(zip(names, values, strict=True)))
-        return None
 
 
 # --- what is said in the description ------------------------------------------------------------------------

@@ -1,0 +1,116 @@
+"""Small pictures as SVG, for pages that allow neither scripts nor inline styles: colors come from the page's classes.
+
+All text is escaped. A picture has a title and a description for those who cannot see it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+SVG = "image/svg+xml"
+
+
+class Point(NamedTuple):
+    """A place in a picture: from the left, and from the top."""
+
+    x: float
+    y: float
+
+
+class Scale(NamedTuple):
+    """Numbers from `low` to `high` as places from `start` to `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        """The place of a number. Numbers outside are placed at the nearest end."""
+        inside = min(max(value, self.low), self.high)
+        return self.start + (inside - self.low) / (self.high - self.low or 1.0) * (self.end - self.start)
+
+    def ticks(self, about: int = 5) -> list[float]:
+        """About so many round numbers between both ends."""
+        return round_numbers(self.low, self.high, about)
+
+
+def round_numbers(low: float, high: float, about: int = 5) -> list[float]:
+    """About so many numbers from `low` to `high` that are 1, 2 or 5 times a power of ten apart."""
+    if not low < high or not math.isfinite(high - low):
+        return [low]
+    step = 10 ** math.floor(math.log10((high - low) / about))
+    step *= next(times for times in (1, 2, 5, 10) if (high - low) / (times * step) <= about)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(number * step, 12) + 0.0 for number in range(first, last + 1)]
+
+
+def short_number(value: float) -> str:
+    """A number for an axis: 1,200, 35k, 2.5M."""
+    for size, sign in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= size:
+            return f"{value / (1e3 if sign == 'k' else size):,.4g}{sign}"
+    return f"{value:,.4g}"
+
+
+class Drawing:
+    """A picture of so many units in width and height. What is drawn later lies above."""
+
+    def __init__(self, width: float, height: float, *, title: str, about: str = "") -> None:
+        self.width, self.height, self._title, self._about = width, height, title, about
+        self._parts: list[str] = []
+
+    def line(self, start: Point, end: Point, kind: str) -> None:
+        """A straight line, in the style of the class `kind`."""
+        self._add("line", kind, x1=start.x, y1=start.y, x2=end.x, y2=end.y)
+
+    def box(self, corner: Point, width: float, height: float, kind: str, *, about: str = "") -> None:
+        """A rectangle from its upper left corner. `about` is shown to whoever points at it."""
+        self._add("rect", kind, about, x=corner.x, y=corner.y, width=max(width, 0.0), height=max(height, 0.0))
+
+    def dot(self, at: Point, kind: str, *, radius: float = 3, about: str = "") -> None:
+        """A filled circle."""
+        self._add("circle", kind, about, cx=at.x, cy=at.y, r=radius)
+
+    def path(self, points: Sequence[Point], kind: str, *, closed: bool = False) -> None:
+        """A line through points, or the area within them."""
+        if points:
+            self._parts.append(f'<path class="{escape(kind)}" d="M{_joined(points)}{"Z" if closed else ""}"/>')
+
+    def text(self, at: Point, words: str, kind: str = "label", *, anchor: str = "start", turned: float = 0) -> None:
+        """Text whose start, middle or end is at a place."""
+        place = f' transform="rotate({_short(turned)} {_short(at.x)} {_short(at.y)})"' if turned else ""
+        where = f'x="{_short(at.x)}" y="{_short(at.y)}" text-anchor="{anchor}"{place}'
+        self._parts.append(f'<text class="{escape(kind)}" {where}>{escape(words)}</text>')
+
+    def _add(self, name: str, kind: str, about: str = "", **places: float) -> None:
+        given = " ".join(f'{key}="{_short(value)}"' for key, value in places.items())
+        inside = f"><title>{escape(about)}</title></{name}>" if about else "/>"
+        self._parts.append(f'<{name} class="{escape(kind)}" {given}{inside}')
+
+    def svg(self, *, styles: str = "", identity: str = "picture") -> str:
+        """The picture as text. A file of its own needs `styles`; on a page, the page's own apply. `identity` is unique
+        on its page.
+        """
+        size = f"{_short(self.width)} {_short(self.height)}"
+        named = (
+            f'aria-labelledby="{identity}-title {identity}-about"'
+            if self._about
+            else (f'aria-labelledby="{identity}-title"')
+        )
+        words = f'<title id="{identity}-title">{escape(self._title)}</title>'
+        words += f'<desc id="{identity}-about">{escape(self._about)}</desc>' if self._about else ""
+        look = f"<style>{styles}</style>" if styles else ""
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" class="picture" role="img" viewBox="0 0 {size}" {named}>'
+        return f"{head}{words}{look}{''.join(self._parts)}</svg>"
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _joined(points: Sequence[Point]) -> str:
+    return "L".join(f"{_short(point.x)} {_short(point.y)}" for point in points)
