@@ -75,6 +75,10 @@ def _verb(
     return register
 
 
+verb = _verb
+"""The same for the verbs of other files."""
+
+
 def check_caller(caller: Caller | None, verb: str, roles: Collection[str], scope: str | None) -> None:
     """Refuse a caller whose role or token does not allow a verb."""
     if caller is None:
@@ -527,6 +531,11 @@ def _guarantee(found: Guarantee | None) -> dict[str, float] | None:
         return None
     names = ("epsilon", "delta", "rho", "mu")
     return {name: float(getattr(found, name)) for name in names if hasattr(found, name)}
+
+
+def time_text(seconds: float) -> str:
+    """A time as replies have it."""
+    return _time(seconds)
 
 
 def _time(seconds: float) -> str:
