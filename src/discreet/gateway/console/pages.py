@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from discreet.gateway.console import entrance
+from discreet.gateway.console import accounts, entrance, policy, records, requests, tokens
 from discreet.gateway.console.site import Page
 
-PAGES: tuple[Page, ...] = (*entrance.PAGES,)
+PAGES: tuple[Page, ...] = (
+    *entrance.PAGES,
+    *accounts.PAGES,
+    *tokens.PAGES,
+    *requests.PAGES,
+    *policy.PAGES,
+    *records.PAGES,
+)
