@@ -79,9 +79,7 @@ def count(store: GatewayStore) -> int:
         return int(execute("SELECT value FROM meta WHERE name = 'audit_number'")[0][0])
 
 
-def search(
-    store: GatewayStore, who: str | None, what: str | None, *, before: int, after: int, most: int
-) -> list[Line]:
+def search(store: GatewayStore, who: str | None, what: str | None, *, before: int, after: int, most: int) -> list[Line]:
     """Lines between two numbers, newest first: those of one account, and those whose `what` begins like this."""
     where, parameters = "number < ? AND number > ?", list[Any]([before, after])
     if who:

@@ -25,6 +25,7 @@ def main() -> None:
     listening = {name: socket.socket(fileno=number) for name, number in opening["listening"].items()}
     oidc = opening["oidc"]
     settings = Settings(
+        name=opening["name"],
         certificate=opening["certificate"],
         key=opening["key"],
         answer_after=opening["answer_after"],
@@ -38,6 +39,7 @@ def main() -> None:
             settings,
             metrics=metrics,
             postgres=postgres,
+            setup=opening["setup"],
             ready=lambda: print("ready", flush=True),
         )
     except DiscreetError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet.gateway.console import accounts, entrance, policy, records, requests, tokens
+from discreet.gateway.console import accounts, entrance, policy, records, requests, setup, tokens
 from discreet.gateway.console.site import Page
 
 PAGES: tuple[Page, ...] = (
@@ -12,4 +12,8 @@ PAGES: tuple[Page, ...] = (
     *requests.PAGES,
     *policy.PAGES,
     *records.PAGES,
+    *setup.STARTED,
 )
+
+SETUP: tuple[Page, ...] = (*entrance.PAGES, *setup.PAGES)
+"""The pages of a first run."""
