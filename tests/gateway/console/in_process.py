@@ -31,6 +31,7 @@ PEOPLE = {
     "stefan": "steward",
     "aude": "auditor",
     "alice": "analyst",
+    "bob": "analyst",
     "vera": "viewer",
     "robot": "service",
 }
@@ -57,6 +58,7 @@ class Desk:
         self.run(self._link.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(20)
+        self._loop.close()
 
 
 class Person:
@@ -93,12 +95,23 @@ class Office:
     def __init__(self, house: SmallHouse, desk: Desk) -> None:
         self.house, self.desk = house, desk
         self._known: dict[str, Person] = {}
+        self._tokens: dict[str, str] = {}
 
     def person(self, name: str) -> Person:
         """Somebody who is logged in. The same session for all tests of a module."""
         if name not in self._known:
             self._known[name] = Person(self.desk, self.link(name))
         return self._known[name]
+
+    def token(self, name: str) -> str:
+        """A token of somebody, with all scopes of the role. The same one for all tests of a module."""
+        if name not in self._tokens:
+            self._tokens[name] = self.house.token(name, PEOPLE[name])
+        return self._tokens[name]
+
+    def value(self, name: str, verb: str, **arguments: Any) -> Any:
+        """What the vault says to somebody."""
+        return self.house.value(self.token(name), verb, **arguments)
 
     def link(self, name: str) -> str:
         return accounts.new_link(self.house.store, name, by=COMMAND_LINE, now=time.time())

@@ -1,4 +1,4 @@
-"""The pages about the policy: its public text and versions, what is still open, and proposals with their differences."""
+"""The pages about the policy: its public text, its versions, what is still open, and proposals to change it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ MOST_TABLES = 200
 """So many tables of a database are offered."""
 _LIST = """
 SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p', 'm') AND NOT c.relispartition AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+WHERE c.relkind IN ('r', 'p', 'm') AND NOT c.relispartition
+  AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
   AND has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE')
 ORDER BY 1, 2 LIMIT %s
 """
