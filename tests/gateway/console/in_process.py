@@ -55,10 +55,17 @@ class Desk:
         return httpx.AsyncClient(transport=self._transport, base_url=URL, follow_redirects=False)
 
     def close(self) -> None:
-        self.run(self._link.close())
+        self.run(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(20)
         self._loop.close()
+
+    async def _end(self) -> None:
+        await self._link.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for one in others:
+            one.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
 
 
 class Person:
