@@ -156,8 +156,8 @@ ROUTES: tuple[Route, ...] = (
         path="/v1/plan",
         verb="plan",
         about="What a question would cost, and how large its error may be",
-        more="Nothing is spent and no row is read. The object is that of `discreet explain --format json`, and what the "
-        "gateway adds. A refusal may have a question in `more.instead` that can be answered.",
+        more="Nothing is spent and no row is read. The object is that of `discreet explain --format json`, and what "
+        "the gateway adds. A refusal may have a question in `more.instead` that can be answered.",
         takes=QUESTION,
         needs=["sql"],
         gives={

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import re
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -16,6 +18,8 @@ from discreet.gateway.console.visit import Refusal, Visit
 from discreet.gateway.desk_replies import Reply
 
 FORMS = {"csv": b"text/csv; charset=utf-8", "arrow": b"application/vnd.apache.arrow.stream", "svg": b"image/svg+xml"}
+LONGEST_LINK = 6000
+"""A longer question is not put into an address."""
 _LARGEST_PICTURE = 24_000
 """Larger pictures are loaded by the page, as files of their own."""
 _PICTURE_POLICY = b"default-src 'none'; style-src 'unsafe-inline'; sandbox"
@@ -29,19 +33,26 @@ async def answer_page(visit: Visit) -> Reply:
     if dot and form in FORMS:
         return await _file(visit, receipt, form)
     receipt = visit.arguments["receipt"]
-    result = await _again(visit, receipt)
-    asked = await visit.ask_vault("question", receipt=receipt)
-    options = asked["options"]
-    pairs = [("sql", asked["sql"])]
-    if "within" in options:
-        pairs += [pair for name, value in options["within"].items() for pair in (("of", name), ("within", value))]
-    elif "epsilon" in options:
+    result, asked = await _again(visit, receipt)
+    at = datetime.datetime.fromtimestamp(asked["at"], datetime.UTC).isoformat()
+    return show_answer(visit, result, sql=asked["sql"], at=at, ask_link=link_to_ask(asked["sql"], asked["options"]))
+
+
+async def _again(visit: Visit, receipt: str) -> tuple[Result, Mapping[str, Any]]:
+    """An answer, and what was asked."""
+    frame = await visit.frame("again", receipt=receipt, format="arrow")
+    return Result(frame.body), frame.header["asked"]
+
+
+def link_to_ask(sql: str, options: Mapping[str, Any]) -> str:
+    """The page to ask a question with these options. Without the question if its address would be too long."""
+    pairs: list[tuple[str, Any]] = [("sql", sql)]
+    for name, value in options.get("within", {}).items():
+        pairs += [("of", name), ("within", f"{value:.12g}")]
+    if "epsilon" in options:
         pairs.append(("epsilon", f"{options['epsilon']:.12g}"))
-    return show_answer(visit, result, sql=asked["sql"], at=asked["at"], ask_link=f"/ask?{urlencode(pairs)}")
-
-
-async def _again(visit: Visit, receipt: str) -> Result:
-    return Result((await visit.frame("again", receipt=receipt, format="arrow")).body)
+    text = urlencode(pairs)
+    return f"/ask?{text}" if len(text) <= LONGEST_LINK else "/ask"
 
 
 def show_answer(visit: Visit, result: Result, *, sql: str, ask_link: str, at: str = "") -> Reply:
@@ -93,8 +104,7 @@ async def _file(visit: Visit, receipt: str, form: str) -> Reply:
 
 
 async def _picture(visit: Visit, receipt: str) -> Reply:
-    result = await _again(visit, receipt)
-    asked: dict[str, Any] = await visit.ask_vault("question", receipt=receipt)
+    result, asked = await _again(visit, receipt)
     drawing = result.chart(_title(asked["sql"]))
     if drawing is None:
         raise Refusal(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from discreet.errors import InvalidArgument
-from discreet.gateway.console.answers import show_answer
+from discreet.exact.randomness import random_integer
+from discreet.gateway.console.answers import link_to_ask, show_answer
 from discreet.gateway.console.declared import listed_tables, names_of
 from discreet.gateway.console.plans import PlanView, RefusalView, view_plan, view_refusal
 from discreet.gateway.console.results import Result
@@ -18,8 +20,6 @@ from discreet.gateway.console.site import Page
 from discreet.gateway.console.visit import Fields, Refusal, Visit
 from discreet.gateway.desk_replies import Reply
 
-LONGEST_LINK = 6000
-"""A longer question is not put into the address."""
 _LONGEST_SHOWN = 20_000
 """A page shows so much of a question: longer ones are for programs."""
 _KEPT_ON_PAGE = ("gateway-login", "gateway-role", "gateway-scope", "gateway-origin")
@@ -47,13 +47,9 @@ class Asked:
     @property
     def link(self) -> str:
         """The address of the page with this question. Without the question if that would be too long."""
-        pairs = [("sql", self.sql)]
-        if self.by == "within":
-            pairs += [pair for name, value in self.within.items() for pair in (("of", name), ("within", value))]
-        elif self.epsilon.strip():
-            pairs.append(("epsilon", self.epsilon.strip()))
-        text = urlencode(pairs)
-        return f"/ask?{text}" if len(text) <= LONGEST_LINK else "/ask"
+        if self.by != "within":
+            return link_to_ask(self.sql, _numbers({"epsilon": self.epsilon}))
+        return link_to_ask(self.sql, {"within": _numbers(self.within)})
 
     def key(self, seed: str) -> str:
         """The Idempotency-Key: the same for the same question from the same page, however often it is sent."""
@@ -72,6 +68,15 @@ def read_asked(fields: Fields) -> Asked:
     within = dict(zip(fields.all("of"), fields.all("within"), strict=False))
     by = fields["by"] or ("within" if within and not fields["epsilon"] else "epsilon")
     return Asked(sql, fields["epsilon"], "within" if by == "within" else "epsilon", within)
+
+
+def _numbers(texts: Mapping[str, str]) -> dict[str, float]:
+    """Those texts that are numbers."""
+    found = {}
+    for name, text in texts.items():
+        with contextlib.suppress(InvalidArgument):
+            found[name] = _number(text, name)
+    return found
 
 
 def _number(text: str, what: str) -> float:
@@ -140,7 +145,9 @@ async def ask_page(visit: Visit) -> Reply:
 async def show_page(visit: Visit, asked: Asked, *, status: int = 200, refusal: RefusalView | None = None) -> Reply:
     """The page with a question, its plan, and why it was refused if it was."""
     found = await visit.ask_vault("tables")
-    shown = Shown(refusal=refusal) if refusal is not None and refusal.position is not None else await plan_of(visit, asked)
+    shown = (
+        Shown(refusal=refusal) if refusal is not None and refusal.position is not None else await plan_of(visit, asked)
+    )
     tables, more = listed_tables(found["tables"], visit.query["table"])
     settings = visit.console.settings
     default = settings.question_default
@@ -153,7 +160,7 @@ async def show_page(visit: Visit, asked: Asked, *, status: int = 200, refusal: R
         tables=tables,
         more=more,
         link=asked.link,
-        seed=secrets.token_urlsafe(16),
+        seed=f"{random_integer(128):032x}",
         default="" if default is None else f"{float(default):g}",
         most=float(settings.question_most or 10),
         can_ask=visit.role != "viewer",

@@ -25,7 +25,8 @@ _WIDTH, _GAP, _MARGIN = 680.0, 28.0, 10.0
 _ROW, _HEAD, _FOOT, _HIGH = 22.0, 24.0, 26.0, 190.0
 STYLES = """
 .picture{--paper:#fff;--ink:#1b2422;--pale:#56635f;--line:#d5dcd9;--one:#175e54;--band:#175e5426;background:var(--paper)}
-@media (prefers-color-scheme:dark){.picture{--paper:#1a211f;--ink:#e6ecea;--pale:#a3b0ac;--line:#34403c;--one:#6fd0bd;--band:#6fd0bd33}}
+@media (prefers-color-scheme:dark){
+.picture{--paper:#1a211f;--ink:#e6ecea;--pale:#a3b0ac;--line:#34403c;--one:#6fd0bd;--band:#6fd0bd33}}
 """
 LIGHT = STYLES.split("@media")[0]
 SHAPES = """
@@ -65,7 +66,9 @@ class Panel:
     rows: tuple[int, ...]
 
 
-def draw_chart(keys: Sequence[Key], measures: Sequence[Measure], *, title: str, confidence: float = 0.95) -> Drawing | None:
+def draw_chart(
+    keys: Sequence[Key], measures: Sequence[Measure], *, title: str, confidence: float = 0.95
+) -> Drawing | None:
     """The picture of an answer. None if there is nothing to draw."""
     count = len(measures[0].values) if measures else 0
     if not count:

@@ -91,7 +91,7 @@ def view_refusal(refusal: Refusal) -> RefusalView:
 
 def view_plan(plan: Mapping[str, Any], settings: Settings) -> PlanView:
     """The plan that the vault explains, for a page."""
-    parts: Sequence[Mapping[str, Any]] = plan["questions"] if "questions" in plan else [plan]
+    parts: Sequence[Mapping[str, Any]] = plan.get("questions", [plan])
     one = parts[0] if len(parts) == 1 else None
     epsilon, bought = float(plan["epsilon"]), plan["bought"] is True
     free = "" if parts else str(plan.get("free") or "It reads public tables only, so it is answered exactly.")
@@ -146,8 +146,8 @@ def _losses(part: Mapping[str, Any]) -> list[str]:
     if limits := part.get("limits"):
         about = f"{limits['people_above']:,.0f}" if limits["people_above"] >= 1 else "fewer than one"
         return [
-            f"Limits on {' and '.join(limits['of'])} of one person are found privately, so that about {about} people have "
-            "more. These people are scaled down. The answer estimates what is lost."
+            f"Limits on {' and '.join(limits['of'])} of one person are found privately, so that about {about} people "
+            "have more. These people are scaled down. The answer estimates what is lost."
         ]
     said = []
     if bounds := part["one_person"]:

@@ -12,7 +12,7 @@ from discreet.errors import ServiceUnavailable
 from discreet.gateway.console.charts import Key, Measure, draw_chart
 from discreet.gateway.remote_answer import RemoteAnswer
 
-MOST_ROWS = 200
+MOST_ROWS = 100
 ROOM = 24_000
 """So many bytes of a page are for rows."""
 _LONGEST = 120

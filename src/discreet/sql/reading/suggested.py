@@ -17,7 +17,7 @@ from discreet.sql.schema import Schema, Table
 
 LONGEST = 10_000
 """For longer questions, nothing is proposed."""
-_NEAR = 0.6
+_NEAR, _LINE = 0.6, 100
 _NAMES = ("sql-unknown-table", "sql-unknown-column")
 _ROWS = ("sql-not-aggregated", "sql-shows-people")
 
@@ -33,7 +33,12 @@ def suggestions(question: str, schema: Schema, refused: DiscreetError) -> Iterat
     elif refused.code in _ROWS:
         query = parse_query(question).query
         if isinstance(query, exp.Select):
-            yield from (one.sql(dialect="duckdb", pretty=True) for one in _numbers(query, schema))
+            yield from map(_text, _numbers(query, schema))
+
+
+def _text(query: exp.Select) -> str:
+    line = query.sql(dialect="duckdb")
+    return line if len(line) <= _LINE else query.sql(dialect="duckdb", pretty=True)
 
 
 # --- names ------------------------------------------------------------------------------------------------
