@@ -53,6 +53,7 @@ NO_DATA: dict[str, str] = {
     "functions.Density": _MADE,
     "functions.Curve": _MADE,
     "guarantees.Neighbors": _MADE,
+    "guarantees.Risk": _MADE,
     "guarantees.Verified": _MADE,
     "ledger.Entry": _MADE,
     "local.Counted": _MADE,
