@@ -19,8 +19,10 @@ from discreet.guarantees.guarantee import GaussianTradeoff, Guarantee, Renyi, Ze
 
 POINTS = 64
 """How many ε of a curve are computed. Each is a true bound, so more of them only make it tighter."""
-_TAIL, _FARTHEST = 1e-12, 600.0
-"""The curve ends where δ is this small, or at this ε: beyond it no odds are left to protect."""
+_TAIL = 1e-12
+"""The curve ends where δ is this small."""
+FARTHEST = 600.0
+"""No larger ε is computed: beyond it no odds are left to protect."""
 Curve = Sequence[tuple[float, float]]
 """Each ε with its δ, both rounded up."""
 
@@ -41,7 +43,7 @@ def curve_of(guarantee: Guarantee) -> Curve:
         top = float_up(bound)
     else:
         top = guarantee.epsilon_at(delta=max(_TAIL, min(2 * lost, 0.999)))
-    top = min(top, _FARTHEST)
+    top = min(top, FARTHEST)
     places = [top * place / (POINTS - 1) for place in range(POINTS)] if top else [0.0]
     return [(epsilon, delta_of(guarantee, Fraction(epsilon))) for epsilon in places]
 
@@ -75,18 +77,17 @@ def success_at(guarantee: Guarantee, curve: Curve, base_rate: Fraction) -> Fract
     rare = min(base_rate, 1 - base_rate)
     ratio = (1 - rare) / rare
     epsilon = max(Fraction(0), log_bounds(ratio)[0]) if ratio > 1 else Fraction(0)
-    delta = min(delta_of(guarantee, epsilon), _delta_below(curve, float(ratio)))
+    delta = min(delta_of(guarantee, epsilon), delta_below(curve, float(ratio)))
     return (1 - rare) + rare * Fraction(delta)
 
 
-def _delta_below(curve: Curve, ratio: float) -> float:
+def delta_below(curve: Curve, ratio: float) -> float:
     """δ at e^ε = `ratio` as it follows from points of larger ε, rounded up. The worst (ε,δ) mechanism leaks everything
     with probability δ, and is otherwise randomized response.
     """
     bounds = [1.0]
     for epsilon, delta in curve:
-        above = math.exp(epsilon)
-        if above > ratio:
+        if epsilon <= FARTHEST and (above := math.exp(epsilon)) > ratio:
             bounds.append((delta + (1 - delta) * (above - ratio) / (1 + above)) * SLACK)
     return min(bounds)
 
@@ -122,13 +123,13 @@ def _loss_at(guarantee: Guarantee, epsilon: float, failure: float) -> float:
 
 def _least(cost: Callable[[float], float], low: float, high: float) -> float:
     if not low < high < math.inf:
-        return cost(high if math.isfinite(high) else low)
+        return cost(min(low, high)) if math.isfinite(min(low, high)) else math.inf
     return min(cost(least_place(cost, low, high, 40)), cost(high))
 
 
 def posterior_of(base_rate: Fraction, loss: float) -> tuple[Fraction, Fraction]:
     """The lowest and the highest probability after the odds changed by at most e^loss, rounded outward."""
-    if loss > _FARTHEST:
+    if loss > FARTHEST:
         return Fraction(0), Fraction(1)
     factor = exp_bounds(Fraction(loss))[1]
     others = 1 - base_rate

@@ -29,7 +29,7 @@ from discreet.guarantees.guarantee import (
     Renyi,
     ZeroConcentrated,
 )
-from discreet.guarantees.meaning.curve import curve_of
+from discreet.guarantees.meaning.curve import FARTHEST, curve_of, delta_below
 from discreet.guarantees.privacy_loss.compose import LossDistribution
 
 
@@ -132,11 +132,11 @@ class Path(Guarantee):
 
     def delta_at(self, *, epsilon: Number) -> float:
         at = exactly(epsilon, "epsilon")
-        found = [delta for own, delta in self._points if own <= at]
-        # an (ε,δ) of the path also bounds δ below its ε
-        above = [Approx(epsilon=own, delta=delta) for own, delta in self._points if own > at and delta < 1]
-        found += [known.delta_at(epsilon=at) for known in (*above, *self._known)]
-        return min([1.0, *found])
+        found = [1.0, *(delta for own, delta in self._points if own <= at)]
+        if at < FARTHEST:
+            above = [(float_up(own), delta) for own, delta in self._points if own > at]
+            found.append(delta_below(above, math.exp(at) / SLACK))
+        return min([*found, *(known.delta_at(epsilon=at) for known in self._known)])
 
     @cached_property
     def _known(self) -> list[Guarantee]:

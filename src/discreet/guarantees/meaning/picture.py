@@ -6,6 +6,7 @@ with a strict content policy can show it. Without a `style`, it takes the color 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -21,16 +22,16 @@ if TYPE_CHECKING:
 
 ALARMS, FOUND, BLIND = "wrongly accused", "found, at most", "guessing blindly"
 _NARROWEST, _WIDEST = 160, 4000
-_FRACTIONS = (
-    *(0.0, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.065, 0.08),
-    *(place / 40 for place in range(4, 41)),
-)
+_FRACTIONS = (0.0, 1e-4, 1e-3, 5e-3, 0.01, 0.02, 0.03, 0.05, 0.075, *(place / 20 for place in range(2, 21)))
 _DASHES = ("", "6 3", "2 3", "9 3 2 3")
 
 
 def points(risk: Risk) -> list[tuple[float, float]]:
-    """The curve: false alarms, and the largest fraction that is found."""
-    return [(share, risk.true_positives(share)) for share in _FRACTIONS]
+    """The curve: false alarms, and the largest fraction that is found. Its corners are among them, because a line that
+    cuts a corner would show too little risk.
+    """
+    corners = ((1 - delta) / (1 + math.exp(epsilon)) for epsilon, delta in risk.curve)
+    return [(share, risk.true_positives(share)) for share in sorted({*_FRACTIONS, *corners})]
 
 
 def draw_svg(risks: Mapping[str, Risk], *, width: int = 360, style: str | None = None) -> str:
@@ -116,7 +117,7 @@ def _look(style: Any) -> Style:
 
 
 def _title(risks: Mapping[str, Risk]) -> str:
-    return "The best attack on " + " and ".join(dict.fromkeys(str(risk.guarantee) for risk in risks.values()))
+    return "The best attack" + (f" on {next(iter(risks.values())).guarantee}" if len(risks) == 1 else "")
 
 
 def _summary(risks: Mapping[str, Risk]) -> str:

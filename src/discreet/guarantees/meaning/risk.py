@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any, Literal
 
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
-from discreet.exact.rational import Number, check_count, check_probability, exactly, float_down, float_up
+from discreet.exact.rational import Number, check_count, check_probability, exactly, exp_bounds, float_down, float_up
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.meaning.curve import Curve, curve_of, found_at, loss_except, posterior_of, success_at
+from discreet.guarantees.meaning.curve import FARTHEST, Curve, curve_of, found_at, loss_except, posterior_of, success_at
 from discreet.guarantees.meaning.groups import for_group
 from discreet.guarantees.privacy_loss.compose import LossDistribution
 from discreet.guarantees.unit import Unit
@@ -45,7 +45,8 @@ class Risk:
     """What the guarantee promises to all `people` together, in this question."""
 
     @cached_property
-    def _curve(self) -> Curve:
+    def curve(self) -> Curve:
+        """Each ε with the δ that the guarantee has there, for all these people together."""
         return curve_of(self.covers)
 
     @cached_property
@@ -56,7 +57,7 @@ class Risk:
     @property
     def factor(self) -> float:
         """e^loss: the factor by which odds may change, rounded up. Infinity if there is no bound."""
-        return math.inf if self.loss > 600 else math.exp(self.loss) * (1 + 1e-12)
+        return math.inf if self.loss > FARTHEST else float_up(exp_bounds(Fraction(self.loss))[1])
 
     def posterior(self, base_rate: Number) -> tuple[float, float]:
         """The lowest and the highest probability that the attacker can hold after all releases.
@@ -84,7 +85,7 @@ class Risk:
         return float_up(self._success(_rate(base_rate)))
 
     def _success(self, base_rate: Fraction) -> Fraction:
-        return success_at(self.covers, self._curve, base_rate)
+        return success_at(self.covers, self.curve, base_rate)
 
     @cached_property
     def advantage(self) -> float:
@@ -96,7 +97,7 @@ class Risk:
         exact = exactly(false_positives, "false_positives")
         if not 0 <= exact <= 1:
             raise InvalidArgument("false_positives must be between 0 and 1, such as 0.01.", code="out-of-range")
-        return found_at(self.covers, self._curve, float_up(exact))
+        return found_at(self.covers, self.curve, float_up(exact))
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON. A number that has no bound is None."""

@@ -62,7 +62,7 @@ def one_in(probability: float) -> str:
     >>> one_in(1e-6), one_in(0.3)
     ('1 in 1,000,000', '1 in 3')
     """
-    return f"1 in {_rounded(1 / exactly(probability), 3, up=False):,f}" if probability < 0.5 else "1 in 1"
+    return f"1 in {_rounded(Fraction(math.floor(1 / exactly(probability))), 3, up=False):,f}"
 
 
 def _rounded(value: Fraction, digits: int, *, up: bool) -> Decimal:
