@@ -126,9 +126,7 @@ def test_the_picture_has_both_curves(clinic: Path, discreet: Callable[..., Said]
         (["--people", "9000000"], "out-of-range"),
     ],
 )
-def test_bad_options_are_refused(
-    clinic: Path, discreet: Callable[..., Said], arguments: list[str], code: str
-) -> None:
+def test_bad_options_are_refused(clinic: Path, discreet: Callable[..., Said], arguments: list[str], code: str) -> None:
     said = discreet(clinic, *arguments)
     assert (said.status, f"[{code}]" in said.err) == (2, True)
 

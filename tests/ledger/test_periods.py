@@ -103,6 +103,7 @@ def test_an_analyst_has_periods_of_their_own() -> None:
     [
         ([dp.ZeroConcentrated(rho=1), dp.ZeroConcentrated(rho=2)], lambda one: one.rho == 3),
         ([dp.GaussianTradeoff(mu=3), dp.GaussianTradeoff(mu=4)], lambda one: one.mu == 5),
+        ([dp.Renyi(order=4, epsilon=1)] * 2, lambda one: (one.order, one.epsilon) == (4, 2)),
         ([dp.Pure(epsilon=1), NoLoss()], lambda one: one == dp.Pure(epsilon=1)),
         (
             [dp.Pure(epsilon=1), dp.ZeroConcentrated(rho=0.5)],

@@ -109,6 +109,9 @@ def _added(parts: Sequence[Guarantee]) -> Guarantee:
     if all(isinstance(one, GaussianTradeoff) for one in parts):
         squares = (exactly(one.mu) ** 2 for one in parts if isinstance(one, GaussianTradeoff))
         return GaussianTradeoff(mu=sqrt_up(sum(squares, Fraction(0))))
+    curves = [one for one in parts if isinstance(one, Renyi)]
+    if len(curves) == len(parts) and len({exactly(one.order) for one in curves}) == 1:
+        return Renyi(order=curves[0].order, epsilon=sum(exactly(one.epsilon) for one in curves))
     stated = [one if isinstance(one, Approx) else _converted(one) for one in parts]
     epsilons, deltas = ([exactly(getattr(one, name)) for one in stated] for name in ("epsilon", "delta"))
     return _approx(sum(epsilons, Fraction(0)), sum(deltas, Fraction(0)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import runpy
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from fractions import Fraction
@@ -38,6 +39,7 @@ from .attacks import (
     right,
 )
 
+ROOT = Path(__file__).resolve().parents[3]
 THREE = Fraction(3)
 weights = st.lists(st.integers(0, 9), min_size=4, max_size=4).filter(any)
 positive = st.lists(st.integers(1, 9), min_size=4, max_size=4)
@@ -147,7 +149,7 @@ KINDS = (
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.sampled_from(KINDS), epsilons, epsilons, st.sampled_from((0.01, 0.3, 0.5)))
 def test_more_epsilon_is_more_risk(kind: Any, one: float, two: float, rate: float) -> None:
     less, more = (dp.risk(kind(size), failure=1e-3) for size in sorted((one, two)))
@@ -256,7 +258,7 @@ def test_the_svg_is_one_element_without_styles_or_scripts(style: str | None) -> 
     assert names[:3] == ["svg", "title", "desc"]
     assert root.get("role") == "img"
     assert not {"style", "script", "foreignObject"} & set(names)
-    assert not any(key == "style" or key.startswith("on") for element in root.iter() for key in element.keys())
+    assert not any(key == "style" or key.startswith("on") for element in root.iter() for key in element.attrib)
     assert ("currentColor" in drawn) == (style is None)
 
 
@@ -266,6 +268,11 @@ def test_the_picture_has_the_corner_of_the_curve() -> None:
     assert min(abs(x - corner) for x, _ in points(made)) < 1e-9
     assert points(made)[0] == (0, 0)
     assert points(made)[-1] == (1, 1)
+
+
+def test_the_picture_of_the_page_is_the_one_that_is_drawn() -> None:
+    script = runpy.run_path(str(ROOT / "docs" / "make_risk.py"))
+    assert script["PICTURE"].read_text("utf-8") == script["drawn"](), "run python docs/make_risk.py"
 
 
 def test_the_plot_is_saved(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 Write δ(ε) for the largest P(F) − e^ε P'(F) over all neighbors and events F. An attack that finds a fraction t of the
 people who are in the data and accuses a fraction f of the others has t ≤ e^ε f + δ(ε) and
 1 − f ≤ e^ε (1 − t) + δ(ε) for every ε ≥ 0. These lines are the best trade-off between t and f.
-Source: Wasserman-Zhou 2010; Kairouz-Oh-Viswanath 2015; Dong-Roth-Su 2022, Proposition 2.12.
+Source: Wasserman-Zhou 2010; Kairouz-Oh-Viswanath 2015; Dong-Roth-Su 2022.
 """
 
 from __future__ import annotations
@@ -39,11 +39,8 @@ def delta_of(guarantee: Guarantee, epsilon: Number) -> float:
 def curve_of(guarantee: Guarantee) -> Curve:
     """Points of δ(ε) from ε = 0 to where nothing more is to be gained."""
     bound, lost = guarantee.largest_loss, guarantee.infinite
-    if bound is not None:
-        top = float_up(bound)
-    else:
-        top = guarantee.epsilon_at(delta=max(_TAIL, min(2 * lost, 0.999)))
-    top = min(top, FARTHEST)
+    tail = max(_TAIL, min(2 * lost, 0.999))
+    top = min(guarantee.epsilon_at(delta=tail) if bound is None else float_up(bound), FARTHEST)
     places = [top * place / (POINTS - 1) for place in range(POINTS)] if top else [0.0]
     return [(epsilon, delta_of(guarantee, Fraction(epsilon))) for epsilon in places]
 
@@ -88,7 +85,7 @@ def delta_below(curve: Curve, ratio: float) -> float:
     bounds = [1.0]
     for epsilon, delta in curve:
         if epsilon <= FARTHEST and (above := math.exp(epsilon)) > ratio:
-            bounds.append((delta + (1 - delta) * (above - ratio) / (1 + above)) * SLACK)
+            bounds.append((delta + (1 - delta) * (above - ratio) / (1 + above)) * SLACK + 1e-15)
     return min(bounds)
 
 
@@ -97,14 +94,11 @@ def loss_except(guarantee: Guarantee, failure: float) -> float:
 
     Let S be the outputs with P > e^c P', and S' those with P' > e^c P. Then P(S) − e^ε P'(S) ≤ δ(ε) and
     P'(S) ≤ e^{−c} P(S), so P(S) ≤ δ(ε)/(1 − e^{ε−c}) for every ε < c. In the same way P'(S') is bounded, and
-    P(S') ≤ e^{−c} P'(S'). Both together are at most `failure` at e^c = (δ + failure·e^ε)/(failure − δ). The largest
-    loss of a pair that dominates would not do: a mechanism may exceed a loss more often than the pair that dominates it.
+    P(S') ≤ e^{−c} P'(S'). Both together are at most `failure` at e^c = (δ + failure·e^ε)/(failure − δ).
+    The tail of a dominating pair would not do: a mechanism may exceed a loss more often than such a pair.
     """
     bound, lost = guarantee.largest_loss, guarantee.infinite
-    if bound is not None and not lost:
-        largest = float_up(bound)
-    else:
-        largest = math.inf
+    largest = math.inf if bound is None or lost else float_up(bound)
     if failure <= lost:
         return largest
     low = guarantee.epsilon_at(delta=failure)

@@ -38,7 +38,7 @@ def for_group(guarantee: Guarantee, steps: int) -> Guarantee:
 
     Promise: the result holds for every mechanism that keeps `guarantee`. It is kε for ε, k²ρ for ρ, kμ for μ and
     (kε, δ(e^{kε}−1)/(e^ε−1)) for (ε,δ). Other guarantees get the bound of `Path`.
-    Source: Dwork-Roth 2014; Bun-Steinke 2016, Proposition 27; Dong-Roth-Su 2022, Theorem 2.14.
+    Source: Dwork-Roth 2014; Bun-Steinke 2016; Dong-Roth-Su 2022.
 
     >>> for_group(Pure(epsilon=0.5), 3)
     Pure(epsilon=Fraction(3, 2))
@@ -101,8 +101,9 @@ class Path(Guarantee):
     """A guarantee over a path of `steps` neighbors.
 
     Promise: δ_k(e) ≤ δ(e'/k)·(1 + e^{e'/k} + … + e^{(k−1)e'/k}) for every e' ≤ e, because each step costs e'/k and
-    adds its δ, which the steps before it multiply. Where a ρ is known, k²ρ; for a Rényi order α ≥ 2^{c+1} and k ≤ 2^c, the order α/2^c at 3^c times its divergence.
-    Source: Dwork-Roth 2014; Bun-Steinke 2016, Proposition 27; Mironov 2017, Proposition 2.
+    adds its δ, which the steps before it multiply. Where a ρ is known, k²ρ holds as well. For a Rényi order α ≥ 2^{c+1}
+    and k ≤ 2^c, so does 3^c times its divergence at the order α/2^c.
+    Source: Dwork-Roth 2014; Bun-Steinke 2016; Mironov 2017.
     """
 
     _: KW_ONLY
@@ -116,7 +117,7 @@ class Path(Guarantee):
     @cached_property
     def _points(self) -> list[tuple[Fraction, float]]:
         """Each ε of the path with its δ: those of one step, and those of the bounded part of its losses."""
-        of, points = self.of, [(exactly(epsilon), Fraction(delta)) for epsilon, delta in curve_of(self.of)]
+        of, points = self.of, [(Fraction(epsilon), Fraction(delta)) for epsilon, delta in curve_of(self.of)]
         if of.largest_loss is not None:
             points.append((of.largest_loss, Fraction(of.infinite)))
         return [(self.steps * e, float_up(_delta_of_path(e, delta, self.steps))) for e, delta in points]
@@ -145,9 +146,9 @@ class Path(Guarantee):
             return [ZeroConcentrated(rho=self.steps**2 * Fraction(rho))]
         if isinstance(self.of, Renyi):
             halved = (self.steps - 1).bit_length()
-            order = exactly(self.of.order) / 2**halved
-            if order >= 2:
-                return [Renyi(order=order, epsilon=_times(self.of.epsilon, 3**halved))]
+            order, divergence = exactly(self.of.order) / 2**halved, 3**halved * exactly(self.of.epsilon)
+            if order >= 2 and divergence <= LARGEST_EPSILON:
+                return [Renyi(order=order, epsilon=divergence)]
         return []
 
     def renyi(self, order: float) -> float:

@@ -159,7 +159,9 @@ def not_promised(risk: Risk) -> list[str]:
     if risk.people == 1:
         found.append("It is not for a household. Ask for a group to protect several people at once.")
     if risk.about == "presence":
-        found.append("It is about being in the data. Ask about a value of somebody who is known to be in it separately.")
+        found.append(
+            "It is about being in the data. Ask about a value of somebody who is known to be in it separately."
+        )
     if unit is not None and unit.column is None:
         found.append("It is not for a person with several rows.")
     return found
@@ -208,7 +210,9 @@ def shortly_described(risk: Risk) -> str:
 def as_html(risk: Risk) -> str:
     """The risk for a notebook, with its picture."""
     unit, loss, lead = _paragraphs(risk)
-    title = html.table(HEAD, rows(risk), numbers=range(len(HEAD)), title=f"What {risk.guarantee} means for {_who(risk)}")
+    title = html.table(
+        HEAD, rows(risk), numbers=range(len(HEAD)), title=f"What {risk.guarantee} means for {_who(risk)}"
+    )
     texts = "".join(html.note(text) for text in (unit, loss, lead))
     return texts + title + risk.svg() + "".join(html.note(text) for text in (_attack(risk), *not_promised(risk)))
 
