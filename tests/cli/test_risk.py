@@ -113,7 +113,7 @@ def test_the_picture_has_both_curves(clinic: Path, discreet: Callable[..., Said]
     if name.endswith("png"):
         assert drawn[:4] == b"\x89PNG"
     else:
-        assert len(re.findall(rb'class="risk-curve risk-curve-\d"', drawn)) == 2
+        assert len(re.findall(rb'<path d="[^"]+" fill="none" class="risk-curve risk-curve-\d"', drawn)) == 2
         assert "so far" in "".join(ET.fromstring(drawn).itertext())
 
 

@@ -41,47 +41,50 @@ def draw_svg(risks: Mapping[str, Risk], *, width: int = 360, style: str | None =
         raise InvalidArgument(f"width must be at most {_WIDEST}.", code="out-of-range")
     look = None if style is None else _look(style)
     ink = "currentColor" if look is None else look.ink
-    left, top, side = 56, 12, wide - 72
-    labels = [label for label in risks if label]
-    height = top + side + 44 + 18 * len(labels)
+    left, top, side = 56, 12, wide - 80
+    below = top + side + 34
+    lines = [_line(place, ink, look) for place in range(len(risks))]
+    blind = {"class": "risk-blind", "stroke": ink, "stroke-width": "1", "stroke-dasharray": "3 4", "opacity": "0.6"}
+    key = [(label, line) for label, line in zip(risks, lines, strict=True) if label] + [(BLIND, blind)]
+    height = below + 6 + 18 * len(key) + 6
 
     def at(x: float, y: float) -> str:
         return f"{left + side * x:.1f},{top + side * (1 - y):.1f}"
 
-    texts = {"class": "risk-text", "fill": ink, "font-size": "12", "font-family": "sans-serif"}
+    def text(words: str, x: float, y: float, anchor: str = "start", **more: Any) -> str:
+        look = {"class": "risk-text", "fill": ink, "font-size": "12", "font-family": "sans-serif"}
+        return _element("text", escape(words), x=f"{x:.1f}", y=f"{y:.1f}", **look, **{"text-anchor": anchor}, **more)
+
     parts = [_element("title", escape(_title(risks))), _element("desc", escape(_summary(risks)))]
     if look is not None:
         parts.append(_element("rect", **{"class": "risk-paper"}, width=wide, height=height, fill=look.paper))
     frame = {"class": "risk-axis", "fill": "none", "stroke": ink, "stroke-width": "1"}
     parts.append(_element("path", d=f"M{at(0, 1)} L{at(0, 0)} L{at(1, 0)}", **frame))
-    blind = {"class": "risk-blind", "stroke": ink, "stroke-width": "1", "stroke-dasharray": "3 4", "opacity": "0.6"}
     parts.append(_element("path", d=f"M{at(0, 0)} L{at(1, 1)}", fill="none", **blind))
-    for place, risk in enumerate(risks.values()):
-        color = ink if look is None else look.series[place % len(look.series)]
-        line = {"class": f"risk-curve risk-curve-{place + 1}", "stroke": color, "stroke-width": "2"}
-        if dash := _DASHES[place % len(_DASHES)]:
-            line["stroke-dasharray"] = dash
+    for risk, line in zip(risks.values(), lines, strict=True):
         path = " L".join(at(x, y) for x, y in points(risk))
         parts.append(_element("path", d=f"M{path}", fill="none", **line))
     for share in (0.0, 0.5, 1.0):
         mark = f"{100 * share:.0f}%"
-        x, y = left + side * share, top + side * (1 - share)
-        parts.append(_element("text", mark, x=f"{x:.1f}", y=top + side + 16, **texts, **{"text-anchor": "middle"}))
-        parts.append(_element("text", mark, x=left - 6, y=f"{y + 4:.1f}", **texts, **{"text-anchor": "end"}))
-    middle, below = left + side / 2, top + side + 34
-    parts.append(_element("text", ALARMS, x=f"{middle:.1f}", y=below, **texts, **{"text-anchor": "middle"}))
-    turned = {"transform": f"translate(14 {top + side / 2:.1f}) rotate(-90)", "text-anchor": "middle"}
-    parts.append(_element("text", FOUND, **texts, **turned))
-    for place, label in enumerate(labels):
-        y = below + 18 * (place + 1)
-        color = ink if look is None else look.series[place % len(look.series)]
-        line = {"stroke": color, "stroke-width": "2", "class": f"risk-curve-{place + 1}"}
-        if dash := _DASHES[place % len(_DASHES)]:
-            line["stroke-dasharray"] = dash
+        parts.append(text(mark, left + side * share, top + side + 16, "middle"))
+        parts.append(text(mark, left - 6, top + side * (1 - share) + 4, "end"))
+    parts.append(text(ALARMS, left + side / 2, below, "middle"))
+    middle = top + side / 2
+    parts.append(text(FOUND, 14, middle, "middle", transform=f"rotate(-90 14 {middle:.1f})"))
+    for place, (label, line) in enumerate(key):
+        y = below + 6 + 18 * (place + 1)
         parts.append(_element("line", x1=left, x2=left + 28, y1=y - 4, y2=y - 4, **line))
-        parts.append(_element("text", escape(label), x=left + 36, y=y, **texts))
+        parts.append(text(label, left + 36, y))
     box = {"viewBox": f"0 0 {wide} {height}", "width": wide, "height": height, "role": "img", "class": "risk-picture"}
     return _element("svg", "".join(parts), xmlns="http://www.w3.org/2000/svg", **box)
+
+
+def _line(place: int, ink: str, look: Style | None) -> dict[str, str]:
+    """How the curve with this number is drawn: by color if there is a style, and always by dashes."""
+    color = ink if look is None else look.series[place % len(look.series)]
+    line = {"class": f"risk-curve risk-curve-{place + 1}", "stroke": color, "stroke-width": "2"}
+    dashes = _DASHES[place % len(_DASHES)]
+    return line | ({"stroke-dasharray": dashes} if dashes else {})
 
 
 def plot_attacks(risks: Mapping[str, Risk], *, path: Any = None, style: str = "light") -> Any:

@@ -169,7 +169,7 @@ def not_promised(risk: Risk) -> list[str]:
 
 def rows(risk: Risk) -> list[tuple[str, ...]]:
     """The table of odds: for each base rate, the posterior probabilities and the best guess."""
-    found = []
+    found: list[tuple[str, ...]] = []
     for given in risk.base_rates:
         rate = exactly(given)
         low, high = posterior_of(rate, risk.loss)
