@@ -57,6 +57,7 @@ NO_DATA: dict[str, str] = {
     "guarantees.Risk.*": _SETTING,
     "guarantees.Verified": _MADE,
     "ledger.Entry": _MADE,
+    "ledger.Period": _MADE,
     "local.Counted": _MADE,
     "local.Measured": _MADE,
     "mechanisms.Cumulative": _MADE,
