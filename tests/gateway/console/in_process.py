@@ -1,138 +1,94 @@
-"""The console without processes: a vault in threads, the desk's application, and people who come by links."""
+"""The pages of the console in this process, in front of a real vault: no browser and no port."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 
-from discreet.gateway import accounts
 from discreet.gateway.console.site import Console
 from discreet.gateway.desk import make_app
 from discreet.gateway.desk_rates import Rate, Rates
 from discreet.gateway.frames import Link
-from discreet.gateway.settings import Settings
-from discreet.gateway.tokens import COMMAND_LINE
+from discreet.gateway.settings import load_settings
 
-from ..small_house import SmallHouse
+from ..house import House
 
-URL = "http://127.0.0.1:8080"
-OFTEN = Rate(1e6, 1e6)
-PEOPLE = {
-    "olga": "owner",
-    "otto": "owner",
-    "stefan": "steward",
-    "aude": "auditor",
-    "alice": "analyst",
-    "bob": "analyst",
-    "vera": "viewer",
-    "robot": "service",
-}
+_MANY = Rate(1e6, 1e6)
+_SEEDS = itertools.count(1)
+_URL = "http://clinic.test"
 
 
-class Desk:
-    """An application in a thread of its own."""
+class Visitor:
+    """One session at a desk: what a browser without scripts would send."""
 
-    def __init__(self, socket: Path, console: Console) -> None:
+    def __init__(self, pages: Pages, token: str) -> None:
+        self._pages, self._headers = pages, {"Cookie": f"discreet={token}"}
+
+    def get(self, path: str, **query: Any) -> httpx.Response:
+        """Load a page."""
+        return self._send("GET", path + (f"?{urlencode(query, doseq=True)}" if query else ""))
+
+    def post(self, path: str, **fields: Any) -> httpx.Response:
+        """Send a form, with the secret of the session."""
+        return self._send("POST", path, data={"form": self.secret, **fields})
+
+    def ask(self, sql: str, *, seed: str = "", **fields: Any) -> httpx.Response:
+        """Ask as the page does, whose seed is new each time it is loaded."""
+        seed = seed or f"{next(_SEEDS):032x}"
+        return self.post("/ask", sql=sql, seed=seed, do="ask", **fields)
+
+    @cached_property
+    def secret(self) -> str:
+        """The secret of the session's forms."""
+        return re.search(r'name="form" value="([^"]+)"', self.get("/ask").text)[1]
+
+    def _send(self, method: str, path: str, **given: Any) -> httpx.Response:
+        return self._pages.run(self._pages.client.request(method, path, headers=self._headers, **given))
+
+
+class Pages:
+    """A desk with pages, and a thread in which it runs."""
+
+    def __init__(self, house: House) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
-        self._link = Link(socket)
-        app = make_app(self._link, rates=Rates(address=OFTEN, token=OFTEN, free_failures=10**6), console=console)
-        self._transport = httpx.ASGITransport(app=app)
+        self._link = Link(house.socket)
+        settings = load_settings(house.policy)[1]
+        app = make_app(self._link, rates=Rates(address=_MANY, token=_MANY), console=Console(settings))
+        self.client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=_URL, timeout=60)
 
-    def run(self, coroutine: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(60)
+    def run(self, work: Any) -> Any:
+        """Wait for something that the desk does."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
-    def client(self) -> httpx.AsyncClient:
-        return httpx.AsyncClient(transport=self._transport, base_url=URL, follow_redirects=False)
+    def visitor(self, token: str) -> Visitor:
+        """A session with a token."""
+        return Visitor(self, token)
 
     def close(self) -> None:
-        self.run(self._end())
+        """Stop the desk."""
+        self.run(self.client.aclose())
+        self.run(self._link.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(20)
         self._loop.close()
 
-    async def _end(self) -> None:
-        await self._link.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for one in others:
-            one.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-
-
-class Person:
-    """Somebody at a browser without scripts. Forms carry the secret of the session, unless a test says otherwise."""
-
-    def __init__(self, desk: Desk, link: str | None = None) -> None:
-        self._desk, self._client = desk, desk.client()
-        self.secret = ""
-        if link is not None:
-            assert self.post("/login", link=link, next="/").status_code == 303
-            self.secret = secret_of(self.get("/me").text)
-
-    def get(self, path: str, **query: Any) -> httpx.Response:
-        return self._desk.run(self._client.get(path, params=query or None))
-
-    def post(self, path: str, form: str | None = None, headers: Any = None, **fields: Any) -> httpx.Response:
-        sent = {"form": self.secret if form is None else form, **fields}
-        return self._desk.run(self._client.post(path, data=sent, headers=headers))
-
-    @property
-    def cookies(self) -> httpx.Cookies:
-        return self._client.cookies
-
-
-def secret_of(text: str) -> str:
-    """The secret of a page's forms."""
-    found = re.search(r'name="form" value="([^"]+)"', text)
-    return found[1] if found else ""
-
-
-class Office:
-    """A house with an account of each role, and its desk."""
-
-    def __init__(self, house: SmallHouse, desk: Desk) -> None:
-        self.house, self.desk = house, desk
-        self._known: dict[str, Person] = {}
-        self._tokens: dict[str, str] = {}
-
-    def person(self, name: str) -> Person:
-        """Somebody who is logged in. The same session for all tests of a module."""
-        if name not in self._known:
-            self._known[name] = Person(self.desk, self.link(name))
-        return self._known[name]
-
-    def token(self, name: str) -> str:
-        """A token of somebody, with all scopes of the role. The same one for all tests of a module."""
-        if name not in self._tokens:
-            self._tokens[name] = self.house.token(name, PEOPLE[name])
-        return self._tokens[name]
-
-    def value(self, name: str, verb: str, **arguments: Any) -> Any:
-        """What the vault says to somebody."""
-        return self.house.value(self.token(name), verb, **arguments)
-
-    def link(self, name: str) -> str:
-        return accounts.new_link(self.house.store, name, by=COMMAND_LINE, now=time.time())
-
 
 @contextmanager
-def office(folder: Path, gateway: str = "answer_after = 0") -> Iterator[Office]:
-    """A running console for tests."""
-    house = SmallHouse(folder, gateway, epsilon=100)
-    for name, role in PEOPLE.items():
-        house.open(name, role, epsilon=20)
-    with ExitStack() as stack:
-        house.start()
-        stack.callback(house.stop)
-        desk = Desk(house.socket, Console(Settings(name="clinic")))
-        stack.callback(desk.close)
-        yield Office(house, desk)
+def pages_of(house: House) -> Iterator[Pages]:
+    """The pages of a running house."""
+    made = Pages(house)
+    try:
+        yield made
+    finally:
+        made.close()

@@ -41,8 +41,8 @@ def test_a_link_begins_one_session(site, client):
 
 
 def test_a_session_that_somebody_planted_is_not_used(site, client):
-    client.cookies.set("discreet", "dsc_planted_secret")
-    token = re.search(r"discreet=([^;]+)", log_in(client, site.link("alice")).headers["set-cookie"])[1]
+    client.cookies.set(f"discreet-{client.base_url.port}", "dsc_planted_secret")
+    token = re.search(r"discreet-\d+=([^;]+)", log_in(client, site.link("alice")).headers["set-cookie"])[1]
     assert "planted" not in token
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from .in_process import PEOPLE, URL, Office, Person, office
+from .an_office import PEOPLE, URL, Office, Person, office
 
 PAGES = {
     "/accounts": ("owner", "steward", "auditor"),

@@ -29,7 +29,7 @@ from discreet.gateway.setup.source import Source, read_source
 from discreet.gateway.tokens import digest_of
 
 from ...refusing import refuses
-from .in_process import Desk, Person, secret_of
+from .an_office import Desk, Person, secret_of
 
 CANARY, SECRET = "canary-7c1e", "the secret of the printed link"
 HOSTILE = '<script>alert(1)</script>"]\n[unit]'
