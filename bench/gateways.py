@@ -97,7 +97,7 @@ def gateway(folder: Path, source: Path, more: str) -> Iterator[Desk]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env=_environment(),
+        env=environment(),
     )
     try:
         assert process.stdout is not None
@@ -114,11 +114,12 @@ def gateway(folder: Path, source: Path, more: str) -> Iterator[Desk]:
 
 
 def _command(*words: Any) -> str:
-    run = subprocess.run([*DISCREET, *map(str, words)], capture_output=True, text=True, check=True, env=_environment())
+    run = subprocess.run([*DISCREET, *map(str, words)], capture_output=True, text=True, check=True, env=environment())
     return run.stdout
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """The variables of a process that finds the same modules."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 

@@ -1,4 +1,4 @@
-"""A gateway on this machine alone, for a synthetic clinic: an account, its token, and a question over HTTP."""
+"""A gateway on this machine alone, for a synthetic clinic: its pages, an account, its token, and a question."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def tell(out: Console, *, once: bool) -> None:
     """Start a gateway, open an account, ask a question through it, and show the answer. It runs until Ctrl-C, unless
     `once`.
     """
-    for module in ("uvicorn", "httptools", "httpx"):
+    for module in ("uvicorn", "httptools", "httpx", "jinja2"):
         need(module, "gateway", "discreet demo gateway")
     with tempfile.TemporaryDirectory(prefix="discreet_demo_") as folder:
         policy = make_clinic(Path(folder))
@@ -54,9 +54,10 @@ def tell(out: Console, *, once: bool) -> None:
         with supervisor.running():
             url, postgres = (supervisor.addresses()[name] for name in ("http", "postgres"))
             with _office(policy) as office:
+                owner = VERBS["open"](office, COMMAND_LINE, {"name": "olga", "role": "owner"})["link"]
                 link = VERBS["open"](office, COMMAND_LINE, {"name": "alice", "epsilon": 3})["link"]
                 token = VERBS["token"](office, COMMAND_LINE, {"account": "alice", "name": "demo"})["token"]
-            _show_access(out, url, f"{postgres}/{policy.stem}", link, token)
+            _show_access(out, url, f"{postgres}/{policy.stem}", {"owner": owner, "alice": link}, token)
             _ask(out, url, token, Truth(Path(folder)))
             if not once:
                 _next(out, policy)
@@ -99,10 +100,13 @@ def _office(policy: Path) -> Iterator[Office]:
         yield Office(store=store, ledger=ledger, settings=settings, now=time.time)
 
 
-def _show_access(out: Console, url: str, database: str, link: str, token: str) -> None:
+def _show_access(out: Console, url: str, database: str, links: dict[str, str], token: str) -> None:
     """What the owner would send to an analyst. Lines to copy are not broken."""
     shown: dict[str, str] = {
-        "The owner opens an account for alice, with ε = 3. She logs in once with this link:": link,
+        "The owner opens an account for alice, with ε = 3. She logs in with this link, in a browser, once:": (
+            links["alice"]
+        ),
+        "The owner has a link, too (in another browser, or a private window):": links["owner"],
         "Programs use a token:": token,
         "This works in another terminal:": curl(url, token),
         "And so does psql, like all that speaks PostgreSQL:": psql(database, token),

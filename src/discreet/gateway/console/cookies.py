@@ -38,7 +38,11 @@ def set_session(request: Request, token: str, seconds: int) -> tuple[bytes, byte
 
 
 def _name(request: Request) -> str:
-    return "__Host-discreet" if request.secure else "discreet"
+    """With the port, if there is no TLS: several gateways of one machine share its cookies."""
+    if request.secure:
+        return "__Host-discreet"
+    port = request.headers.get(b"host", b"").rpartition(b":")[2]
+    return f"discreet-{port.decode()}" if port.isdigit() else "discreet"
 
 
 def form_secret(token: str) -> str:

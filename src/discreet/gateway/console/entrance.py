@@ -21,7 +21,8 @@ FIRST = {"owner": "/accounts", "steward": "/requests", "auditor": "/record", "vi
 
 async def first_page(visit: Visit) -> Reply:
     """The page with which this role begins."""
-    return visit.go(FIRST.get(visit.role, "/ask"))
+    path = FIRST.get(visit.role, "/ask")
+    return visit.go(path if visit.console.has(path) else "/me")
 
 
 async def login_page(visit: Visit) -> Reply:
@@ -52,6 +53,11 @@ def session_header(visit: Visit, begun: dict[str, str]) -> tuple[bytes, bytes]:
     return set_session(visit.request, begun["token"], max(0, int(left)))
 
 
+async def own_page(visit: Visit) -> Reply:
+    """Who one is here, and until when."""
+    return visit.page("me.html")
+
+
 async def log_out(visit: Visit) -> Reply:
     """End the session, in the browser and in the vault."""
     try:
@@ -67,5 +73,6 @@ PAGES = (
     Page(method="GET", path="/", handler=first_page),
     Page(method="GET", path="/login", handler=login_page, open=True),
     Page(method="POST", path="/login", handler=log_in, open=True),
+    Page(method="GET", path="/me", handler=own_page),
     Page(method="POST", path="/logout", handler=log_out),
 )

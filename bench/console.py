@@ -1,0 +1,88 @@
+"""The console in a real browser: how many bytes each page has, and how long it takes to load."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import gateways
+import report
+from timing import write_visits
+
+ROUNDS = 15
+PAGES = {
+    "ask": "/ask",
+    "ask, with a plan": "/ask?sql=SELECT+city,+COUNT(*)+AS+n+FROM+visits+GROUP+BY+city&epsilon=0.1",
+    "guided": "/guided",
+    "history": "/history",
+    "budget": "/budget",
+    "what ε means": "/risk",
+    "dashboards": "/dashboards",
+    "accounts": "/accounts",
+    "policy": "/policy",
+    "record": "/record",
+    "audit": "/audit",
+    "health": "/health",
+}
+LARGEST = 60_000
+LONGEST = 0.5
+TIMES = """() => { const [one] = performance.getEntriesByType("navigation");
+  return [one.decodedBodySize, one.responseEnd - one.requestStart, one.loadEventEnd] }"""
+"""Bytes of the page, milliseconds until it has arrived, and until it is loaded with all that belongs to it."""
+
+
+def login_link(policy: Path) -> str:
+    """A link for a new owner."""
+    words = [*gateways.DISCREET, "account", str(policy), "open", "olga", "--role", "owner"]
+    said = subprocess.run(words, check=True, capture_output=True, text=True, env=gateways.environment()).stdout
+    return next(word for word in said.split() if "/login#" in word)
+
+
+def visits(page: Any, path: str) -> tuple[float, float, float]:
+    """The bytes of a page, and the medians of both times."""
+    found = []
+    for _ in range(ROUNDS):
+        page.goto(path)
+        found.append(page.evaluate(TIMES))
+    sizes, arrived, loaded = zip(*found, strict=True)
+    return max(sizes), statistics.median(arrived), statistics.median(loaded)
+
+
+def main() -> None:
+    from playwright.sync_api import sync_playwright
+
+    report.section(
+        "The console",
+        "console",
+        f"""Pages for an owner in Chromium on this machine, after they were seen once: median of {ROUNDS} visits.
+        {report.machine()}.""",
+    )
+    report.table("page", "bytes", "arrived after", "loaded after")
+    fine = {}
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        folder = Path(name)
+        write_visits(folder / "visits.parquet", person=False, rows=1000)
+        with gateways.gateway(folder, folder / "visits.parquet", "answer_after = 0") as desk:
+            client = desk.connect(desk.token("ada"))
+            for limit in range(60):
+                client.ask(f"SELECT city, COUNT(*) AS n FROM visits WHERE cost <= {limit} GROUP BY city", epsilon=0.1)
+            browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+            page = browser.new_context(base_url=desk.url).new_page()
+            page.goto(login_link(desk.policy))
+            page.get_by_role("button", name="Log in").click()
+            page.get_by_role("button", name="Log out").wait_for()
+            for said, path in PAGES.items():
+                size, arrived, loaded = visits(page, path)
+                report.line(said, f"{size:,}", f"{arrived:.1f} ms", f"{loaded:.0f} ms")
+                fine[f"{said}: at most {LARGEST:,} bytes, loaded in {LONGEST:g} s"] = (
+                    size <= LARGEST and loaded <= 1000 * LONGEST
+                )
+            browser.close()
+    report.verdict(fine)
+
+
+if __name__ == "__main__":
+    main()
