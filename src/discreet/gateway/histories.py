@@ -15,8 +15,6 @@ from discreet.gateway.offices import Office, page_of, verb
 from discreet.gateway.plain import time_text
 from discreet.gateway.questions import Question
 from discreet.gateway.tokens import Caller
-from discreet.guarantees.guarantee import Guarantee
-from discreet.ledger.accounts import size_of
 from discreet.ledger.book import WHOLE
 from discreet.ledger.course import charges_in
 
@@ -71,7 +69,7 @@ def looks(caller: Caller) -> bool:
 
 
 def shown(office: Office, account: str, role: str, found: Sequence[Question]) -> list[dict[str, Any]]:
-    """Questions as plain values. `cost` is what was charged for each, and null if it was free."""
+    """Questions as plain values. `cost` is the ε that was charged for each, and null if it was free."""
     costs = costs_of(office, account, role, found)
     return [
         {"number": one.number, "receipt": one.receipt, "sql": one.sql, "options": one.options}
@@ -80,26 +78,17 @@ def shown(office: Office, account: str, role: str, found: Sequence[Question]) ->
     ]
 
 
-def costs_of(office: Office, account: str, role: str, found: Sequence[Question]) -> list[dict[str, float] | None]:
+def costs_of(office: Office, account: str, role: str, found: Sequence[Question]) -> list[float | None]:
     """What was charged for each question: the entries of its receipt that were made for it, and for this account."""
     own = {account, WHOLE} if role == "owner" else {account}
     wanted = [[] if one.since is None else questions.entries_in(one.receipt) for one in found]
     known = charges_in(office.ledger, sorted({number for numbers in wanted for number in numbers}))
-    costs = []
+    costs: list[float | None] = []
     for one, numbers in zip(found, wanted, strict=True):
         made = [known[number] for number in numbers if number in known and number > (one.since or 0)]
-        costs.append(_total([charge.guarantee for charge in made if charge.analyst in own]))
+        paid = [charge.epsilon for charge in made if charge.analyst in own]
+        costs.append(float(sum(paid)) if paid else None)
     return costs
-
-
-def _total(guarantees: Sequence[Guarantee]) -> dict[str, float] | None:
-    """The sum of what guarantees cost, by the names of their numbers. None if there are none."""
-    sums: dict[str, Any] = {}
-    for one in guarantees:
-        name = next((name for name in ("epsilon", "rho", "mu") if hasattr(one, name)), None)
-        if name is not None:
-            sums[name] = sums.get(name, 0) + size_of(one)
-    return {name: float(value) for name, value in sums.items()} or None
 
 
 def _whole(arguments: Mapping[str, Any], name: str, otherwise: int) -> int:

@@ -17,7 +17,6 @@ from discreet.gateway.offices import Office, verb
 from discreet.gateway.plain import guarantee_numbers, time_text
 from discreet.gateway.tokens import Caller
 from discreet.ledger import Ledger
-from discreet.ledger.accounts import size_of
 from discreet.ledger.course import MOST, Moment, Stage, charges_in, course_of, moments_of, sample, stage_at
 from discreet.ledger.record import to_text
 
@@ -70,13 +69,9 @@ def _moments(office: Office, account: str, last: int, most: int) -> list[Moment]
 
 
 def _typical(office: Office, numbers: Sequence[int], account: str | None = None) -> float | None:
-    """The mean cost of these charges. None if there are none with an ε."""
+    """The mean cost of these charges. None if there are none."""
     charges = charges_in(office.ledger, numbers).values()
-    costs = [
-        size_of(one.guarantee)
-        for one in charges
-        if hasattr(one.guarantee, "epsilon") and account in (None, one.analyst)
-    ]
+    costs = [one.epsilon for one in charges if account in (None, one.analyst)]
     return float(sum(costs) / len(costs)) if costs else None
 
 

@@ -18,6 +18,7 @@ from discreet.ledger.store import Execute
 
 MOST = 200
 """So many points of a course are enough for a picture."""
+_AT = Fraction(1, 10**9)
 
 
 class Moment(NamedTuple):
@@ -43,6 +44,12 @@ class Charge(NamedTuple):
     at: float
     analyst: str
     guarantee: Guarantee
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The largest loss of the charge, or the ε at a small δ where no loss is the largest."""
+        largest = self.guarantee.largest_loss
+        return Fraction(self.guarantee.epsilon_at(delta=_AT)) if largest is None else largest
 
 
 def course_of(ledger: Ledger, moments: Iterable[Moment], last: int) -> list[Stage]:
