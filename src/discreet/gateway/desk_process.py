@@ -6,12 +6,13 @@ import json
 import resource
 import socket
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 from discreet.errors import DiscreetError
 from discreet.gateway.desk_server import serve_desk
 from discreet.gateway.isolation import harden
-from discreet.gateway.settings import OidcSettings, Settings
+from discreet.gateway.settings import SHOWN_AMOUNTS, OidcSettings, Settings
 
 FILES = 8192
 """So many files may be open: connections over HTTP and PostgreSQL, and some more."""
@@ -29,6 +30,9 @@ def main() -> None:
         key=opening["key"],
         answer_after=opening["answer_after"],
         oidc=None if oidc is None else OidcSettings(**oidc),
+        name=opening["name"],
+        version=opening["version"],
+        **{name: None if opening[name] is None else Fraction(opening[name]) for name in SHOWN_AMOUNTS},
     )
     metrics, postgres = ([listening[name]] if name in listening else [] for name in ("metrics", "postgres"))
     try:

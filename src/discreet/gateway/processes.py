@@ -189,4 +189,7 @@ def error_in(frame: Frame) -> DiscreetError:
     position = frame.header.get("position")
     if isinstance(position, int):
         found.place = ("", position)
+    more = frame.header.get("more")
+    if isinstance(more, dict):
+        found.more = more  # type: ignore[attr-defined]
     return found

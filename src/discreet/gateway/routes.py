@@ -156,10 +156,17 @@ ROUTES: tuple[Route, ...] = (
         path="/v1/plan",
         verb="plan",
         about="What a question would cost, and how large its error may be",
-        more="Nothing is spent and no row is read. The object is that of `discreet explain --format json`.",
+        more="Nothing is spent and no row is read. The object is that of `discreet explain --format json`, and what "
+        "the gateway adds. A refusal may have a question in `more.instead` that can be answered.",
         takes=QUESTION,
         needs=["sql"],
-        gives={"guarantee": _text("The cost in words."), "columns": _list("Each column with its expected error.")},
+        gives={
+            "guarantee": _text("The cost in words."),
+            "columns": _list("Each column with its expected error."),
+            "epsilon": _number("The cost ε of the whole question."),
+            "bought": {"type": "boolean", "description": "Whether it was bought before, and is free now."},
+            "left": {"type": ["string", "null"], "description": "What remains now, in words."},
+        },
     ),
     Route(
         method="POST",

@@ -21,13 +21,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from discreet.errors import InvalidArgument, ServiceUnavailable
 from discreet.gateway.isolation import User, problems, this_user, users_of
 from discreet.gateway.mcp import is_installed
-from discreet.gateway.settings import Address, Settings, load_settings
+from discreet.gateway.settings import SHOWN_AMOUNTS, Address, Settings, load_settings
 
 PATIENCE = 120.0
 """How many seconds vault and desk may take until they are ready: the vault copies a new version of the data."""
@@ -121,6 +122,9 @@ def desk_opening(settings: Settings, vault: Path, listening: dict[str, int]) -> 
         "certificate": settings.certificate,
         "key": settings.key,
         "answer_after": settings.answer_after,
+        "name": settings.name,
+        "version": settings.version,
+        **{name: _text(getattr(settings, name)) for name in SHOWN_AMOUNTS},
         "oidc": None if oidc is None else vars(oidc),
     }
 
@@ -156,6 +160,10 @@ def _ready(process: subprocess.Popen[str], name: str) -> subprocess.Popen[str]:
         f"The {name} of the gateway did not start. Its own message is above. Nothing was charged.",
         code="gateway-unavailable",
     )
+
+
+def _text(amount: Fraction | None) -> str | None:
+    return None if amount is None else str(amount)
 
 
 def listen(settings: Settings) -> dict[str, socket.socket]:

@@ -28,6 +28,8 @@ MOST_LANES = 64
 VERSION = "1"
 """The name of the data until the owner publishes another."""
 USERS = ("discreet-vault", "discreet-desk")
+SHOWN_AMOUNTS = ("question_default", "question_most", "approve_above")
+"""The limits that the pages of the desk show before a question is asked. The vault checks them."""
 
 
 class Address(NamedTuple):

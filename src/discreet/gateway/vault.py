@@ -407,14 +407,16 @@ class Vault:
             )
         if not reply.header.get("ok"):
             raise _failure(reply)
-        return answer_frame(reply)
+        options = {name: value for name, value in found.options.items() if name != "key"}
+        return answer_frame(reply, asked={"sql": found.sql, "options": options, "at": found.at})
 
     async def plan(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
         """Explain a question, for free."""
         check_caller(caller, "plan", ROLES, "explain")
         check_arguments("plan", arguments, ("sql",), OPTIONS)
         options, sql = read_options(arguments, self.settings), text_of(arguments)
-        return await self._read("plan", caller, sql=sql, options=options)
+        others, _, _ = await self._in_books(self._others, account_of(caller))
+        return await self._read("plan", caller, sql=sql, options=options, others=others)
 
     async def describe(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
         """The columns that an answer would have, for free and without an ε."""
@@ -477,9 +479,9 @@ def _failure(reply: Frame) -> DiscreetError:
     return error_in(reply)
 
 
-def answer_frame(reply: Frame) -> Frame:
+def answer_frame(reply: Frame, **said: Any) -> Frame:
     """An answer of a worker as it leaves the vault: the same for one that is new and one that was bought before."""
-    return Frame({"ok": True, "type": reply.header["type"]}, reply.body)
+    return Frame({"ok": True, "type": reply.header["type"], **said}, reply.body)
 
 
 def json_frame(content: Any) -> Frame:

@@ -28,6 +28,7 @@ from discreet.errors import DiscreetError, EngineFailed
 from discreet.gateway.formats import TYPES, answer_format
 from discreet.gateway.frames import Frame, packed, receive, refusal
 from discreet.gateway.isolation import harden
+from discreet.gateway.planning import planned
 from discreet.gateway.snapshot import named, published
 from discreet.ledger import Ledger
 from discreet.ledger.record import to_text
@@ -138,10 +139,11 @@ class Worker:
         """Say that what was told before is done."""
         return Frame({"ok": True})
 
-    def do_plan(self, sql: str, options: dict[str, Any], analyst: str, spends: bool) -> Frame:
-        """Explain a question."""
-        explained = self._database(analyst, spends=spends).explain(sql, **options)
-        return _json({**explained.data, "text": str(explained)})
+    def do_plan(
+        self, sql: str, options: dict[str, Any], analyst: str, spends: bool, others: list[str] | None = None
+    ) -> Frame:
+        """Explain a question, and say whether it was bought before. Of a refused one, say what to ask instead."""
+        return _json(planned(self._database(analyst, others or (), spends=spends), sql, options))
 
     def do_describe(self, sql: str, analyst: str, spends: bool) -> Frame:
         """The columns that an answer would have, without an ε."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from discreet.gateway.console import entrance
+from discreet.gateway.console import answers, asking, entrance, guided
 from discreet.gateway.console.site import Page
 
-PAGES: tuple[Page, ...] = (*entrance.PAGES,)
+PAGES: tuple[Page, ...] = (
+    *entrance.PAGES,
+    *asking.PAGES,
+    *answers.PAGES,
+    *guided.PAGES,
+)

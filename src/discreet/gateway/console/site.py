@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 TYPES = {".css": b"text/css; charset=utf-8", ".js": b"text/javascript; charset=utf-8", ".svg": b"image/svg+xml"}
+
+_IMPORT = re.compile(rb'from "\./([a-z_]+\.js)"')
 
 Handler = Callable[[Visit], Awaitable[Reply]]
 
@@ -69,7 +72,7 @@ class Console:
         jinja2 = need("jinja2", "gateway", "the console")
         self.settings = settings
         self._paths: Paths[Page] = Paths(PAGES if pages is None else pages)
-        self._files = {f"/static/{file.name}": _read(file) for file in sorted((HERE / "static").iterdir())}
+        self._files = _read_files(HERE / "static")
         self._templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(HERE / "templates"),
             autoescape=True,
@@ -90,8 +93,7 @@ class Console:
 
     def asset(self, name: str) -> str:
         """The address of a file. It changes with its content, so browsers keep it."""
-        digest = hashlib.sha256(self._files[f"/static/{name}"].body).hexdigest()[:12]
-        return f"/static/{name}?{digest}"
+        return f"/static/{name}?{_digest(self._files[f'/static/{name}'].body).decode()}"
 
     @staticmethod
     def navigation(role: str) -> list[Item]:
@@ -159,6 +161,18 @@ def _refused(visit: Visit, refusal: Refusal) -> Reply:
         return FAILED if refusal.status == 500 else problem(refusal.kind, refusal.code, refusal.message)
 
 
-def _read(file: Path) -> Reply:
+def _read_files(folder: Path) -> dict[str, Reply]:
+    """The files by their paths. A script names the others that it imports by addresses that change with their content,
+    too: browsers keep all of them for a year.
+    """
     kept = (b"cache-control", b"public, max-age=31536000, immutable")
-    return Reply(200, TYPES[file.suffix], file.read_bytes(), (kept,))
+    texts = {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
+
+    def whole(name: str) -> bytes:
+        return _IMPORT.sub(lambda found: b'from "./%s?%s"' % (found[1], _digest(whole(found[1].decode()))), texts[name])
+
+    return {f"/static/{name}": Reply(200, TYPES[Path(name).suffix], whole(name), (kept,)) for name in texts}
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest()[:12].encode()

@@ -1,0 +1,172 @@
+"""The plan of a question as the pages show it: what it costs, how wrong it may be, and what it leaves out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from discreet.gateway.console.visit import Refusal
+from discreet.gateway.settings import Settings
+
+_UNDERLINED = re.compile(r"\n  (?P<line>[^\n]*)\n  (?P<before> *)(?P<wrong>\^+)$")
+
+
+@dataclass(frozen=True)
+class PlanColumn:
+    """A column of the answer: what it is, and its expected error. `within` is the error as a number, where the question
+    can ask for another.
+    """
+
+    name: str
+    what: str
+    error: str
+    within: float | None = None
+
+
+@dataclass(frozen=True)
+class Share:
+    """A noisy number: its part of ε, what one person changes, and its noise."""
+
+    name: str
+    part: float
+    moved: str
+    noise: str
+
+
+@dataclass(frozen=True)
+class PlanView:
+    """A plan, in words."""
+
+    epsilon: float
+    cost: str
+    free: str
+    is_bought: bool
+    fits: bool
+    left: str
+    after: str
+    columns: Sequence[PlanColumn]
+    shares: Sequence[Share]
+    groups: str
+    protects: str
+    losses: Sequence[str]
+    warnings: Sequence[str]
+    questions: int
+
+
+@dataclass(frozen=True)
+class RefusalView:
+    """A refusal: what it says, the line with the wrong part, and a question that can be answered instead."""
+
+    message: str
+    code: str
+    line: tuple[str, str, str] | None = None
+    position: int | None = None
+    length: int = 0
+    instead: str = ""
+    filed: bool = False
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+def view_refusal(refusal: Refusal) -> RefusalView:
+    """A refusal for a page."""
+    found = _UNDERLINED.search(refusal.message)
+    message = refusal.message[: found.start()] if found else refusal.message
+    line, length = None, 0
+    if found:
+        start, length = len(found["before"]), len(found["wrong"])
+        line = (found["line"][:start], found["line"][start : start + length], found["line"][start + length :])
+    instead = refusal.more.get("instead")
+    return RefusalView(
+        message=message,
+        code=refusal.code,
+        line=line,
+        position=refusal.position,
+        length=length,
+        instead=instead if isinstance(instead, str) else "",
+        filed=refusal.code == "gateway-approval" and "It is request" in refusal.message,
+    )
+
+
+def view_plan(plan: Mapping[str, Any], settings: Settings) -> PlanView:
+    """The plan that the vault explains, for a page."""
+    parts: Sequence[Mapping[str, Any]] = plan.get("questions", [plan])
+    one = parts[0] if len(parts) == 1 else None
+    epsilon, bought = float(plan["epsilon"]), plan["bought"] is True
+    free = "" if parts else str(plan.get("free") or "It reads public tables only, so it is answered exactly.")
+    return PlanView(
+        epsilon=epsilon,
+        cost="; ".join(dict.fromkeys(str(part["guarantee"]) for part in parts)) if not bought else "",
+        free=free,
+        is_bought=bought,
+        fits=bought or all(part.get("fits", True) for part in parts),
+        left=str(plan["left"] or "nothing"),
+        after=str(one["remaining"] or "nothing") if one and "remaining" in one and not bought else "",
+        columns=[_column(column) for part in parts for column in part["columns"]],
+        shares=[_share(measure) for part in parts for measure in part["measures"]],
+        groups="; ".join(filter(None, map(_groups, parts))),
+        protects=str(parts[0]["protects"]) if parts else "",
+        losses=list(dict.fromkeys(words for part in parts for words in _losses(part))),
+        warnings=[] if bought or not epsilon else _warnings(epsilon, settings),
+        questions=len(parts),
+    )
+
+
+def _column(column: Mapping[str, Any]) -> PlanColumn:
+    name, what = str(column["name"]), str(column["is"])
+    if column.get("error_in_limits") is not None:
+        words = f"± {rounded(column['error_in_limits'])} times its limit, and what is lost to the limit"
+        return PlanColumn(name, what, words)
+    error = column["error"]
+    if error is not None:
+        words = f"± {rounded(error)} {column['of']}".rstrip() if error else "exact"
+        return PlanColumn(name, what, words, float(error) if error else None)
+    sizes = column.get("error_by_rows") or {}
+    known = [f"± {rounded(one)} for {int(rows):,} rows" for rows, one in sizes.items() if one is not None]
+    return PlanColumn(name, what, f"depends on the group: {', '.join(known)}" if known else "known with the answer")
+
+
+def _share(measure: Mapping[str, Any]) -> Share:
+    if measure["moved_by"] is None:
+        return Share(measure["name"], measure["share"], "its limit", f"± {rounded(measure['error_in_limits'])} limits")
+    noise = f"± {rounded(measure['error'])} {measure['of']}".rstrip()
+    return Share(measure["name"], measure["share"], rounded(measure["moved_by"]), noise)
+
+
+def _groups(part: Mapping[str, Any]) -> str:
+    if not part["keys"]:
+        return ""
+    many = "those that enough people have" if part["groups"] is None else f"{part['groups']:,}"
+    return f"{many}, by {', '.join(part['keys'])}"
+
+
+def _losses(part: Mapping[str, Any]) -> list[str]:
+    """What is left out or moved before noise is added. The ± does not include it."""
+    if limits := part.get("limits"):
+        about = f"{limits['people_above']:,.0f}" if limits["people_above"] >= 1 else "fewer than one"
+        return [
+            f"Limits on {' and '.join(limits['of'])} of one person are found privately, so that about {about} people "
+            "have more. These people are scaled down. The answer estimates what is lost."
+        ]
+    said = []
+    if bounds := part["one_person"]:
+        many = f"{bounds['rows']:,} {'row' if bounds['rows'] == 1 else 'rows'}"
+        said.append(f"Of one person, at most {many} are used. Rows beyond that are left out at random.")
+    said.append("Values outside their declared range are moved to its ends. The ± does not include that.")
+    return said
+
+
+def _warnings(epsilon: float, settings: Settings) -> list[str]:
+    said = []
+    most, above = settings.question_most, settings.approve_above
+    if most is not None and epsilon > most:
+        said.append(f"One question may cost at most ε = {float(most):g} here. This one would be refused.")
+    elif above is not None and epsilon > above:
+        said.append(f"Above ε = {float(above):g}, a second person must approve. Asking files a request.")
+    return said
+
+
+def rounded(value: float) -> str:
+    """A number with three digits."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
