@@ -154,6 +154,7 @@ g = m.guarantee(sensitivity=1)
 print(dp.compose([g] * 100).epsilon_at(delta=1e-6))  # numerically tight, parameters fixed in advance
 print(dp.Gaussian, dp.Exponential, dp.NoisyArgmax, dp.GaussianProcess, dp.Each, dp.Composed, dp.Subsampled, dp.Shuffled)
 print(dp.verify(r).delta_at(epsilon=0.5))  # exact, by enumeration, for any finite mechanism
+print(dp.risk(dp.Pure(epsilon=1)))  # what ε means, in words and odds
 space = dp.Interval(0, 120)
 print(dp.least_error(space, dp.Approx(epsilon=1, delta=1e-6)))  # least error any mechanism could have
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 ON_SPARK = ("learn_on_spark.py", "one_policy_two_engines.py")
-QUICK = ("ledger.py", "odd_records.py", "shuffle.py", "your_own_query.py")
+QUICK = ("ledger.py", "odd_records.py", "risk.py", "shuffle.py", "your_own_query.py")
 EXAMPLES = [
     pytest.param(
         path,

@@ -36,6 +36,7 @@ PUBLIC = {
         "ZeroConcentrated",
         "compose",
         "least_error",
+        "risk",
         "verify",
     ),
     *("Ledger", "Release", "Session", "release", "stream"),

@@ -44,6 +44,7 @@ _LATER = {
     "remote": "gateway.remote",
     "load_ipython_extension": "notebook",
     "unload_ipython_extension": "notebook",
+    "risk": "guarantees.meaning.risk",
     "table": "tables.table",
     "Composed": "mechanisms.combine",
     "Each": "mechanisms.combine",
@@ -95,6 +96,7 @@ if TYPE_CHECKING:  # what follows is imported when it is first used: a program u
     )
     from discreet.datasets.connect import connect
     from discreet.gateway.remote import remote
+    from discreet.guarantees.meaning.risk import risk
     from discreet.mechanisms.combine import Composed, Each, Subsampled
     from discreet.mechanisms.noise.gaussian import Gaussian
     from discreet.mechanisms.noise.gaussian_process import GaussianProcess
@@ -146,6 +148,7 @@ __all__ = [
     "ZeroConcentrated",
     "compose",
     "least_error",
+    "risk",
     "verify",
     # what is spent, and what is returned
     "Ledger",

@@ -1,8 +1,9 @@
-"""The style that all plots of demos and experiments share."""
+"""The styles that plots share: one for demos and experiments, and a light and a dark one for answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,35 @@ _LOOK = {
     "grid.color": "#e6e8eb",
     "legend.frameon": False,
     "legend.fontsize": 10,
+}
+
+
+@dataclass(frozen=True)
+class Style:
+    """The colors of a plot. `series` can be told apart by people who are color-blind."""
+
+    paper: str
+    ink: str
+    bar: str
+    pale: str
+    series: tuple[str, ...]
+
+
+STYLES = {
+    "light": Style(
+        paper="#ffffff",
+        ink="#1c1c1c",
+        bar="#8db8dc",
+        pale="#e6e8eb",
+        series=("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a7f00", "#555555"),
+    ),
+    "dark": Style(
+        paper="#16181c",
+        ink="#e4e6eb",
+        bar="#4f8fc4",
+        pale="#30343b",
+        series=("#56b4e9", "#e69f00", "#2fc796", "#e39ac4", "#f0e442", "#ef7d35", "#9db4ff", "#b9bcc4"),
+    ),
 }
 
 

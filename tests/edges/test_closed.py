@@ -140,6 +140,7 @@ FUNCTIONS = ("discreet.functions.density", "discreet.functions.regression", "dis
 NO_DATA = {
     "compose": "guarantees",
     "least_error": "guarantees",
+    "risk": "a guarantee",
     "verify": "laws",
     "person": "a unit",
     "row": "a unit",

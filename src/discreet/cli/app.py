@@ -23,6 +23,7 @@ from discreet.cli import (
     ledger,
     query,
     reproduce,
+    risk,
     sanitize,
     serve,
     shuffle,
@@ -118,7 +119,7 @@ app = typer.Typer(
 app.callback(help=manual(discreet), epilog=EXIT_CODES)(discreet)
 for panel, commands in {
     "Start here": (demo.demo,),
-    "For the owner of the data": (init.init, ledger.ledger, sanitize.sanitize, serve.serve),
+    "For the owner of the data": (init.init, ledger.ledger, risk.risk, sanitize.sanitize, serve.serve),
     "For analysts": (tables.tables, explain.explain, query.query),
     "For proof": (audit.audit, reproduce.reproduce),
 }.items():

@@ -105,14 +105,13 @@ def main(
 ) -> int:
     """Open the ledger that `target` names and show, check or export it. Returns 0 unless an error is raised."""
     out = console or Console(highlight=False)
-    policy = target is None or (target.endswith(".toml") and not target.startswith(URLS))
-    where = ledger_of(target or find_policy()) if target is None or policy else target
+    where, policy = ledger_at(target)
     if adopt is not None and not adopt.strip():
         raise InvalidArgument(
             'An adoption needs a reason, for the record. Write --adopt "restored on 3 May".', code="ledger-no-reason"
         )
     if policy and adopt is None:
-        _check_begun(where, checkpoint)
+        check_begun(where, checkpoint)
     with closing(_open(where, adopt, checkpoint)) as ledger:
         if verify:
             _verify(ledger, Console(stderr=True, highlight=False) if export else out)
@@ -123,7 +122,14 @@ def main(
     return 0
 
 
-def _check_begun(where: str, checkpoint: str | None) -> None:
+def ledger_at(target: str | None) -> tuple[str, bool]:
+    """Where the ledger is that `target` names, and whether a policy names it."""
+    if target is None or (target.endswith(".toml") and not target.startswith(URLS)):
+        return ledger_of(target or find_policy()), True
+    return target, False
+
+
+def check_begun(where: str, checkpoint: str | None) -> None:
     """Report that a policy names a ledger that no question has created yet. A lost ledger has left its checkpoint."""
     if not where.startswith(URLS) and not any(map(os.path.exists, (where, checkpoint or f"{where}.checkpoint"))):
         raise InvalidArgument(

@@ -31,9 +31,14 @@ GATEWAY_HTTP = {
         "the whole request at once",
     ),
     "gateway-origin": Explained(
-        "a request to `/mcp` from a page in a browser",
-        "A page of somebody else must not use what runs on this machine.",
-        "an MCP client that is no page, or a proxy of yours that removes the header Origin",
+        "a request to `/mcp` from a page in a browser, or a form of the console from a page of another session",
+        "A page of somebody else must not use what runs on this machine, or what you may do.",
+        "an MCP client that is no page; in the console, the form of a page that was just loaded",
+    ),
+    "gateway-form": Explained(
+        "a form of the console with a text where a number belongs, or in another encoding",
+        "A form is read only as its page sends it.",
+        "the form as its page has it, with numbers such as 0.5",
     ),
     "gateway-answer-too-large": Explained(
         "a result of more than 1 MiB over MCP",

@@ -18,6 +18,7 @@ from discreet.ledger import accounts, answers, book, marks, opening, verificatio
 from discreet.ledger.accounts import Account, Standing
 from discreet.ledger.book import WHOLE, EntryRow, Stored
 from discreet.ledger.entry import Entry, entry_of
+from discreet.ledger.periods import Period, periods_of
 from discreet.ledger.record import state_for
 from discreet.ledger.request import Identity, Request, identity_again, public_text, request_of
 from discreet.ledger.store import IN_MEMORY, Execute, Rows, Statement, Store, open_store
@@ -488,6 +489,12 @@ class Ledger:
         """Who has an account of their own."""
         with self._store.transaction(write=False) as execute:
             return book.analysts(execute) if self._analyst == WHOLE else (self._analyst,)
+
+    @property
+    def periods(self) -> tuple[Period, ...]:
+        """What was allowed and spent from each renewal to the next, oldest first."""
+        with self._store.transaction(write=False) as execute:
+            return periods_of(execute, self._analyst, self.protects)
 
     @property
     def target(self) -> str:

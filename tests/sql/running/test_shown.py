@@ -15,7 +15,8 @@ from matplotlib.colors import to_hex
 import discreet as dp
 from discreet import testing
 from discreet.errors import InvalidArgument
-from discreet.sql.running.plot import MOST_BARS, STYLES
+from discreet.plots import STYLES
+from discreet.sql.running.plot import MOST_BARS
 
 from ...refusing import refuses
 

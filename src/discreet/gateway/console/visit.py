@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, urlencode
@@ -79,9 +80,12 @@ class Fields:
         if not text:
             return None
         try:
-            return float(text)
+            found = float(text)
         except ValueError:
-            raise InvalidArgument(f"{name} must be a number, such as 0.5.", code="gateway-form") from None
+            found = math.nan
+        if not math.isfinite(found):
+            raise InvalidArgument(f"{name} must be a number, such as 0.5.", code="gateway-form")
+        return found
 
 
 class Visit:

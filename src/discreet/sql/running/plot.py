@@ -10,6 +10,7 @@ import numpy as np
 
 from discreet.errors import InvalidArgument
 from discreet.extras import blank_figure, need
+from discreet.plots import STYLES, Style
 from discreet.releases import below_title
 
 if TYPE_CHECKING:
@@ -25,35 +26,6 @@ MOST_TICKS = 40
 """More values of a first key than that are drawn below one another."""
 _LONGEST = 40
 """The largest number of characters of a label. Longer ones are shortened."""
-
-
-@dataclass(frozen=True)
-class Style:
-    """The colors of a plot. `series` can be told apart by people who are color-blind."""
-
-    paper: str
-    ink: str
-    bar: str
-    pale: str
-    series: tuple[str, ...]
-
-
-STYLES = {
-    "light": Style(
-        paper="#ffffff",
-        ink="#1c1c1c",
-        bar="#8db8dc",
-        pale="#e6e8eb",
-        series=("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a7f00", "#555555"),
-    ),
-    "dark": Style(
-        paper="#16181c",
-        ink="#e4e6eb",
-        bar="#4f8fc4",
-        pale="#30343b",
-        series=("#56b4e9", "#e69f00", "#2fc796", "#e39ac4", "#f0e442", "#ef7d35", "#9db4ff", "#b9bcc4"),
-    ),
-}
 
 
 def plot_answer(answer: Answer, *, confidence: float, style: str = "light") -> Any:
