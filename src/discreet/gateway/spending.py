@@ -16,8 +16,9 @@ from discreet.gateway.histories import check_looks, looks, whose
 from discreet.gateway.offices import Office, verb
 from discreet.gateway.plain import guarantee_numbers, time_text
 from discreet.gateway.tokens import Caller
+from discreet.guarantees.guarantee import NoLoss
 from discreet.ledger import Ledger
-from discreet.ledger.course import MOST, Moment, Stage, charges_in, course_of, moments_of, sample, stage_at
+from discreet.ledger.course import MOST, Moment, Stage, charges_in, course_of, lifetime_of, moments_of, sample, stage_at
 from discreet.ledger.record import to_text
 
 DAY = 86_400.0
@@ -25,6 +26,8 @@ PACE_DAYS = 7
 _TYPICAL = 20
 """A typical question costs the mean of so many last ones."""
 _FEWEST_POINTS = 20
+_LONGEST_FORECAST = 36_500
+"""Days: nobody plans further."""
 MOST_ACCOUNTS = 200
 
 
@@ -55,7 +58,9 @@ def spending(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> di
         recent = [number for number, _ in moments[-_TYPICAL:]]
         typical = _typical(office, recent, account)
     else:
-        return {"account": account, "limit": None, "left": None, "points": []} | _everyone(office, caller, last)
+        return {"account": account, "limit": None, "left": None, "guarantee": None, "points": []} | _everyone(
+            office, caller, last
+        )
     said = _described(view, stages, last, office.now(), typical)
     return {"account": account or None} | said | _everyone(office, caller, last)
 
@@ -77,13 +82,14 @@ def _typical(office: Office, numbers: Sequence[int], account: str | None = None)
 
 def _described(view: Ledger, stages: Sequence[Stage], last: int, now: float, typical: float | None) -> dict[str, Any]:
     left, limit = view.remaining_at(last), view.limit
-    pace = pace_of(stages, now)
-    lasts = stages[-1].left if stages else 0
-    until = now + float(lasts) / pace * DAY if pace and lasts / pace < 36_500 else None
+    whole, spent = lifetime_of(view, last) if stages else (limit, None)
+    pace, lasts = pace_of(stages, now), float(stages[-1].left) if stages else 0.0
+    until = now + lasts / pace * DAY if pace and lasts / pace < _LONGEST_FORECAST else None
     return {
         "limit": guarantee_numbers(limit),
         "left": guarantee_numbers(left),
-        "guarantee": to_text(limit),
+        "guarantee": to_text(whole),
+        "spent": None if spent is None or isinstance(spent, NoLoss) else to_text(spent),
         "points": [{"at": time_text(one.at), "left": float(one.left), "limit": float(one.limit)} for one in stages],
         "typical": typical,
         "pace": pace,

@@ -13,6 +13,7 @@ from discreet.ledger import book
 from discreet.ledger.accounts import size_of
 from discreet.ledger.book import WHOLE
 from discreet.ledger.ledger import Ledger
+from discreet.ledger.periods import over_all, periods_of
 from discreet.ledger.record import read_guarantee
 from discreet.ledger.store import Execute
 
@@ -82,6 +83,14 @@ def stage_at(ledger: Ledger, last: int) -> Stage | None:
         spent = _size(terms.rule, book.spent_at(execute, analyst, last))
     limit = size_of(terms.rule.limit)
     return Stage(last, terms.microseconds / 1e6, max(Fraction(0), limit - spent), limit)
+
+
+def lifetime_of(ledger: Ledger, last: int) -> tuple[Guarantee, Guarantee]:
+    """What all periods of an account up to an entry may cost together, and what they did."""
+    with ledger._store.transaction(write=False) as execute:
+        periods = periods_of(execute, ledger.analyst or WHOLE, ledger.protects, last)
+    limit, spent = ([getattr(one, name) for one in periods] for name in ("limit", "spent"))
+    return over_all(limit, ledger.protects), over_all(spent, ledger.protects)
 
 
 def _terms(execute: Execute, analyst: str, last: int) -> list[book.EntryRow]:

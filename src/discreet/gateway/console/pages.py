@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet.gateway.console import answers, asking, entrance, guided
+from discreet.gateway.console import answers, asking, budgets, dashboards, entrance, guided, histories, risks
 from discreet.gateway.console.site import Page
 
 PAGES: tuple[Page, ...] = (
@@ -10,4 +10,8 @@ PAGES: tuple[Page, ...] = (
     *asking.PAGES,
     *answers.PAGES,
     *guided.PAGES,
+    *histories.PAGES,
+    *budgets.PAGES,
+    *risks.PAGES,
+    *dashboards.PAGES,
 )
