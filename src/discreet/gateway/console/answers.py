@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
 from discreet.drawing import Drawing
-from discreet.gateway.console.charts import svg_file
+from discreet.gateway.console.charts import NARROW, WIDE, svg_file
 from discreet.gateway.console.results import Result
 from discreet.gateway.console.site import Page
 from discreet.gateway.console.visit import Refusal, Visit
@@ -20,7 +20,7 @@ from discreet.gateway.desk_replies import Reply
 FORMS = {"csv": b"text/csv; charset=utf-8", "arrow": b"application/vnd.apache.arrow.stream", "svg": b"image/svg+xml"}
 LONGEST_LINK = 6000
 """A longer question is not put into an address."""
-_LARGEST_PICTURE = 24_000
+_LARGEST_PICTURES = 28_000
 """Larger pictures are loaded by the page, as files of their own."""
 _PICTURE_POLICY = b"default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -59,18 +59,18 @@ def show_answer(visit: Visit, result: Result, *, sql: str, ask_link: str, at: st
     """The page of an answer."""
     first = _first(visit)
     rows = result.rows(first)
-    drawing = result.chart(_title(sql))
+    drawings = [result.chart(_title(sql), width) for width in (WIDE, NARROW)]
     place = "" if result.receipt is None else f"/answers/{quote(result.receipt, safe='')}"
-    picture = _on_page(drawing)
+    pictures = _on_page(drawings)
     return visit.page(
         "answer.html",
         result=result,
         rows=rows,
         first=first,
         following=first + len(rows) if first + len(rows) < result.count else None,
-        picture=picture,
-        is_large=picture is None and drawing is not None,
-        has_picture=drawing is not None,
+        pictures=pictures,
+        is_large=bool(place) and drawings[0] is not None and not pictures,
+        has_picture=drawings[0] is not None,
         sql=sql,
         at=at,
         place=place,
@@ -84,10 +84,13 @@ def _first(visit: Visit) -> int:
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 9 else 0
 
 
-def _on_page(drawing: Drawing | None) -> Markup | None:
-    """The picture as a part of the page. None if there is none, or if it is too large."""
-    text = "" if drawing is None else drawing.svg()
-    return Markup(text) if 0 < len(text) <= _LARGEST_PICTURE else None  # drawing.py escapes all text
+def _on_page(drawings: Sequence[Drawing | None]) -> list[Markup]:
+    """The pictures as parts of the page, for screens and for phones. Empty if there are none, or if they are too large:
+    then the file is shown.
+    """
+    texts = [one.svg(identity=f"picture-{place}") for place, one in enumerate(drawings) if one is not None]
+    fits = sum(map(len, texts)) <= _LARGEST_PICTURES
+    return [Markup(text) for text in texts] if fits else []  # drawing.py escapes all text
 
 
 def _title(sql: str) -> str:

@@ -21,7 +21,9 @@ _FEWEST_POINTS = 3
 """Fewer points than that are bars."""
 _LONGEST = 22
 """Characters of a label."""
-_WIDTH, _GAP, _MARGIN = 680.0, 28.0, 10.0
+WIDE, NARROW = 680.0, 360.0
+"""How wide pictures are: for screens, and for phones."""
+_GAP, _MARGIN = 28.0, 10.0
 _ROW, _HEAD, _FOOT, _HIGH = 22.0, 24.0, 26.0, 190.0
 STYLES = """
 .picture{--paper:#fff;--ink:#1b2422;--pale:#56635f;--line:#d5dcd9;--one:#175e54;--band:#175e5426;background:var(--paper)}
@@ -67,7 +69,7 @@ class Panel:
 
 
 def draw_chart(
-    keys: Sequence[Key], measures: Sequence[Measure], *, title: str, confidence: float = 0.95
+    keys: Sequence[Key], measures: Sequence[Measure], *, title: str, confidence: float = 0.95, width: float = WIDE
 ) -> Drawing | None:
     """The picture of an answer. None if there is nothing to draw."""
     count = len(measures[0].values) if measures else 0
@@ -79,12 +81,12 @@ def draw_chart(
     about = f"Private numbers with {100 * confidence:.6g}% intervals, {'as lines' if lines else 'as bars'}."
     if lines:
         assert along is not None
-        return _draw_panels([_Lines(panel, along, panels) for panel in panels], title, about, left_out)
+        return _draw_panels([_Lines(panel, along, panels) for panel in panels], width, title, about, left_out)
     names = [""] * count if along is None else [_label(value) for value in along.values]
     cut = max(len(panel.rows) for panel in panels) > MOST_BARS
     bars = [_Bars(panel, names, panels) for panel in panels]
     most = f"The first {MOST_BARS} groups are drawn. The table has all." if cut else ""
-    return _draw_panels(bars, title, about, " ".join(filter(None, (most, left_out))))
+    return _draw_panels(bars, width, title, about, " ".join(filter(None, (most, left_out))))
 
 
 def svg_file(drawing: Drawing, *, only_light: bool = False) -> str:
@@ -277,15 +279,15 @@ class _Lines:
         return [(tick, f"{tick:.10g}") for tick in ticks if not whole or float(tick).is_integer()]
 
 
-def _draw_panels(panels: Sequence[_Bars | _Lines], title: str, about: str, note: str) -> Drawing:
-    """All panels: one as wide as the picture, more of them two by two."""
-    columns = 1 if len(panels) == 1 else 2
-    width = (_WIDTH - 2 * _MARGIN - _GAP * (columns - 1)) / columns
+def _draw_panels(panels: Sequence[_Bars | _Lines], wide: float, title: str, about: str, note: str) -> Drawing:
+    """All panels: one as wide as the picture, more of them two by two if there is room."""
+    columns = 1 if len(panels) == 1 or wide < WIDE else 2
+    width = (wide - 2 * _MARGIN - _GAP * (columns - 1)) / columns
     lines = [panels[start : start + columns] for start in range(0, len(panels), columns)]
     heights = [max(panel.height for panel in line) for line in lines]
     height = 2 * _MARGIN + sum(heights) + _GAP / 2 * (len(lines) - 1) + (20 if note else 0)
-    drawing = Drawing(_WIDTH, height, title=title, about=f"{about} {note}".strip())
-    drawing.box(Point(0, 0), _WIDTH, height, "paper")
+    drawing = Drawing(wide, height, title=title, about=f"{about} {note}".strip())
+    drawing.box(Point(0, 0), wide, height, "paper")
     top = _MARGIN
     for line, tall in zip(lines, heights, strict=True):
         for place, panel in enumerate(line):

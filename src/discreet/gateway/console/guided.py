@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 
 from discreet.errors import InvalidArgument
@@ -14,8 +15,8 @@ from discreet.gateway.desk_replies import Reply
 
 MOST_COLUMNS = 40
 """Columns of a table that the form has fields for."""
-MOST_CHOICES = 60
-"""Columns with more choices than that have a field to type into."""
+MOST_CHOICES, ROOM = 60, 18_000
+"""Columns with more choices than that, or with more bytes in them, have a field to type into."""
 MOST_TABLES = 300
 
 
@@ -64,7 +65,12 @@ def _fields(visit: Visit, table: Mapping[str, Any]) -> dict[str, Any]:
     columns = table["columns"][:MOST_COLUMNS]
     people = any(column["identifies_people"] for column in table["columns"])
     default = visit.console.settings.question_default
-    filters = [_filter(visit.query, column) for column in columns if not column["identifies_people"]]
+    filters, room = [], ROOM
+    for column in columns:
+        if not column["identifies_people"]:
+            size = 2 * sum(40 + 2 * len(escape(str(one)).encode()) for one in column["choices"] or ())
+            filters.append(_filter(visit.query, column, listed=size <= room))
+            room -= size if size <= room else 0
     return {
         "measures": {name: label for name, label in MEASURES.items() if name != "people" or people},
         "numbers": [column["name"] for column in columns if column["type"] in NUMBERS],
@@ -87,11 +93,11 @@ def _groups(column: Mapping[str, Any]) -> bool:
     return column["type"] in TIMES and isinstance(column["between"], list)
 
 
-def _filter(query: Fields, column: Mapping[str, Any]) -> dict[str, Any]:
+def _filter(query: Fields, column: Mapping[str, Any], *, listed: bool) -> dict[str, Any]:
     name, kind, choices = str(column["name"]), column["type"], column["choices"]
     if kind == "boolean":
         choices = ["true", "false"]
-    if choices is not None and len(choices) > MOST_CHOICES:
+    if choices is not None and (not listed or len(choices) > MOST_CHOICES):
         choices = None
     ranged = choices is None and kind in (*NUMBERS, *TIMES)
     named = {one: query[f"{one}:{name}"] for one in ("is", "not", "from", "to")}

@@ -9,7 +9,7 @@ from typing import Any
 
 from discreet.drawing import Drawing
 from discreet.errors import ServiceUnavailable
-from discreet.gateway.console.charts import Key, Measure, draw_chart
+from discreet.gateway.console.charts import WIDE, Key, Measure, draw_chart
 from discreet.gateway.remote_answer import RemoteAnswer
 
 MOST_ROWS = 100
@@ -83,11 +83,12 @@ class Result:
                 if summed[first + number]:
                     row[place] = Cell(_SUM)
 
-    def chart(self, title: str) -> Drawing | None:
+    def chart(self, title: str, width: float = WIDE) -> Drawing | None:
         """The picture. None if the answer has no numbers with noise."""
         measures = [self._measure(name) for name in self.noisy if self._kind(name).startswith(_NUMBERS)]
         keys = [name for name in self.names if name not in self.noisy and not self._kind(name).startswith("list")]
-        return draw_chart([self._key(name) for name in keys], measures, title=title, confidence=self.confidence)
+        shown = [self._key(name) for name in keys]
+        return draw_chart(shown, measures, title=title, confidence=self.confidence, width=width)
 
     def _kind(self, name: str) -> str:
         return str(self.table.schema.field(name).type)

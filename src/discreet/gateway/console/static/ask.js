@@ -165,6 +165,7 @@ sql.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); showPlan(); }
 });
 
+place.replaceChildren();
 takeFields(document.getElementById("within-fields"));
 document.getElementById("show-plan").classList.add("quiet");
 followEpsilon();

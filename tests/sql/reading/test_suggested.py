@@ -1,0 +1,65 @@
+"""What could be asked instead of a refused question: the nearest name, or numbers in place of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import discreet as dp
+from discreet.gateway.planning import instead_of, planned
+
+OPTIONS = {"epsilon": 1.0}
+
+
+def refused(database: Any, text: str) -> dp.DiscreetError:
+    with pytest.raises(dp.DiscreetError) as found:
+        planned(database, text, OPTIONS)
+    return found.value
+
+
+@pytest.mark.parametrize(
+    ("written", "instead"),
+    [
+        ("SELECT COUNT(*) FROM vistis", "SELECT COUNT(*) FROM visits"),
+        ("SELECT COUNT(*) FROM Vistis AS v", "SELECT COUNT(*) FROM visits AS v"),
+        ("SELECT AVG(agee) FROM people", "SELECT AVG(age) FROM people"),
+        ("SELECT AVG(p.agee) AS a -- agee\nFROM people AS p", "SELECT AVG(p.age) AS a -- agee\nFROM people AS p"),
+        ("SELECT * FROM visits WHERE cost > 3 LIMIT 5", "SELECT COUNT(*) AS n FROM visits WHERE cost > 3"),
+        ("SELECT city, cost FROM visits ORDER BY cost", "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"),
+        ("SELECT city, COUNT(*) AS n FROM visits", "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"),
+        ("SELECT person_id FROM visits", "SELECT COUNT(DISTINCT person_id) AS people FROM visits"),
+        ("(SELECT COUNT(*) FROM visits)", "SELECT COUNT(*) FROM visits"),
+    ],
+)
+def test_what_is_suggested_can_be_answered(clinic: Any, written: str, instead: str) -> None:
+    error = refused(clinic.database, written)
+    assert error.more == {"instead": instead}
+    assert planned(clinic.database, instead, OPTIONS)["epsilon"] > 0
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "SELECT COUNT(*) FROM nowhere_near",
+        "SELECT COUNT(* FROM visits",
+        "SELECT COUNT(*) FROM visits; SELECT 1",
+        "SELECT COUNT(*) FROM visits WHERE md5(note) = 'x'",
+        f"SELECT * FROM visits WHERE note = '{'x' * 10_000}'",
+        "",
+    ],
+)
+def test_nothing_is_suggested_that_is_only_a_guess(clinic: Any, written: str) -> None:
+    assert not hasattr(refused(clinic.database, written), "more")
+
+
+def test_names_with_quotes_stay_one_name(clinic: Any) -> None:
+    error = dp.errors.QueryError("x", code="sql-unknown-column")
+    error.place = ('SELECT AVG("cots") FROM visits', 11)
+    assert instead_of(clinic.database, error.place[0], OPTIONS, error) == "SELECT AVG(cost) FROM visits"
+
+
+def test_a_question_that_says_how_wrong_it_may_be_gets_a_suggestion(clinic: Any) -> None:
+    with pytest.raises(dp.DiscreetError) as found:
+        planned(clinic.database, "SELECT COUNT(*) AS n FROM vistis", {"within": {"n": 50}})
+    assert found.value.more == {"instead": "SELECT COUNT(*) AS n FROM visits"}
