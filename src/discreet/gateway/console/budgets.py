@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from discreet.gateway.console.burndown import burn_down
+from discreet.gateway.console.burndown import NARROW, WIDE, burn_down
 from discreet.gateway.console.histories import may_choose, page_number
 from discreet.gateway.console.risks import meaning_of
 from discreet.gateway.console.site import Page
@@ -32,10 +32,11 @@ async def budget_page(visit: Visit) -> Reply:
     course = await visit.ask_vault("spending", account=account or None, whole=True if whole else None)
     own = await visit.ask_vault("budget") if not account else {}
     points = course["points"]
-    picture = None
+    pictures = []
     if points:
         pace, name = course["pace"], account or ("the data set" if whole or visit.role == "owner" else "your account")
-        picture = burn_down(points, time.time(), pace, title=f"What is left to {name}")
+        drawn = {"title": f"What is left to {name}"}
+        pictures = [burn_down(points, time.time(), pace, **drawn, width=width) for width in (WIDE, NARROW)]
     listed, pages = accounts_of(course.get("accounts", []), visit)
     return visit.page(
         "budget.html",
@@ -44,7 +45,7 @@ async def budget_page(visit: Visit) -> Reply:
         course=course,
         own=own,
         limits=limits_of(own),
-        picture=picture,
+        pictures=pictures,
         forecast=forecast(course),
         lines=thinned(points),
         accounts=listed,

@@ -10,25 +10,28 @@ from markupsafe import Markup
 
 from discreet.drawing import Drawing, Point, Scale, short_number
 
-WIDTH, HEIGHT = 720.0, 260.0
+WIDE, NARROW, HEIGHT = 720.0, 350.0, 240.0
+"""How wide pictures are: for screens, and for phones."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48.0, 16.0, 14.0, 34.0
 _STEPS = (60, 300, 900, 3600, 10_800, 21_600, *(86_400 * days for days in (1, 2, 7, 14, 30, 91, 182, 365, 1826)))
-_SHORTEST = 3600.0
+_SHORTEST = 300.0
 """A picture shows at least so many seconds."""
 _AHEAD = 0.25
 """The part of the picture that is in the future, if something is guessed about it."""
 
 
-def burn_down(points: Sequence[Mapping[str, Any]], now: float, pace: float, *, title: str) -> Markup:
+def burn_down(
+    points: Sequence[Mapping[str, Any]], now: float, pace: float, *, title: str, width: float = WIDE
+) -> Markup:
     """The picture. `points` are times with what was left and the limit then, `pace` is in ε per day."""
     times = [seconds_of(one["at"]) for one in points]
     left, limits = ([float(one[name]) for one in points] for name in ("left", "limit"))
     begun = min(times[0], now - _SHORTEST)
     ahead = (now - begun) * _AHEAD if pace > 0 and left[-1] > 0 else 0.0
-    across = Scale(begun, now + ahead, _LEFT, WIDTH - _RIGHT)
+    across = Scale(begun, now + ahead, _LEFT, width - _RIGHT)
     down = Scale(0.0, max(limits) or 1.0, HEIGHT - _BOTTOM, _TOP)
     about = f"{left[-1]:.4g} of {limits[-1]:.4g} is left. The table below has the numbers."
-    drawing = Drawing(WIDTH, HEIGHT, title=title, about=about)
+    drawing = Drawing(width, HEIGHT, title=title, about=about)
     _axes(drawing, across, down)
     steps = _steps(times, left, now, across, down)
     floor = down(0.0)
@@ -41,8 +44,8 @@ def burn_down(points: Sequence[Mapping[str, Any]], now: float, pace: float, *, t
         drawing.path([steps[-1], end], "guess")
     drawing.dot(steps[-1], "dot", radius=4, about=f"now: {left[-1]:.4g}")
     limit_at = down(limits[-1])
-    drawing.text(Point(WIDTH - _RIGHT, limit_at + 14), "limit", "label pale", anchor="end")
-    return Markup(drawing.svg(identity="burn-down"))  # drawing.py escapes all text
+    drawing.text(Point(width - _RIGHT, limit_at + 14), "limit", "label pale", anchor="end")
+    return Markup(drawing.svg(identity=f"burn-down-{width:.0f}"))  # drawing.py escapes all text
 
 
 def seconds_of(text: str) -> float:
@@ -60,13 +63,13 @@ def _steps(times: Sequence[float], values: Sequence[float], end: float, across: 
 
 def _axes(drawing: Drawing, across: Scale, down: Scale) -> None:
     for value in down.ticks(4):
-        drawing.line(Point(_LEFT, down(value)), Point(WIDTH - _RIGHT, down(value)), "grid")
+        drawing.line(Point(_LEFT, down(value)), Point(across.end, down(value)), "grid")
         drawing.text(Point(_LEFT - 6, down(value) + 4), short_number(value), anchor="end")
     drawing.text(Point(4, _TOP), "ε", "label pale")
     floor = HEIGHT - _BOTTOM
-    drawing.line(Point(_LEFT, floor), Point(WIDTH - _RIGHT, floor), "axis")
+    drawing.line(Point(_LEFT, floor), Point(across.end, floor), "axis")
     span = across.high - across.low
-    step = next((one for one in _STEPS if span / one <= 6), _STEPS[-1])
+    step = next((one for one in _STEPS if span / one <= (across.end - across.start) / 90), _STEPS[-1])
     form = "%H:%M" if step < 86_400 else "%d %b" if step < 86_400 * 182 else "%b %Y"
     first = -(-int(across.low) // step) * step
     for at in range(first, int(across.high) + 1, step):

@@ -11,7 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from discreet.gateway.console.charts import Key, Measure, draw_chart
+from discreet.gateway.console.charts import NARROW, Key, Measure, draw_chart
 from discreet.gateway.console.formats import number
 
 MOST_ROWS = 8
@@ -100,7 +100,7 @@ class Shown:
         most = _POINTS if any(key.ordered for key in known) else _BARS
         shown = [Key(key.name, key.ordered, key.values[:most]) for key in known]
         drawn = [self._measure(place, min(most, len(self.rows))) for place in measures]
-        drawing = draw_chart(shown, drawn, title=self.tile["title"], confidence=self.confidence)
+        drawing = draw_chart(shown, drawn, title=self.tile["title"], confidence=self.confidence, width=NARROW)
         text = "" if drawing is None else drawing.svg(identity=f"tile-{int(self.tile['number'])}")
         return Markup(text) if 0 < len(text.encode()) <= _LARGEST else None  # drawing.py escapes all text
 
