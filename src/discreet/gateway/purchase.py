@@ -80,8 +80,8 @@ def note(vault: Vault, caller: Caller, asked: Asked, receipt: str, *, since: int
     entries after `since`.
     """
     options = {**asked.options, **({} if asked.key is None else {"key": asked.key})}
-    of = {"version": vault.settings.version, "since": since}
-    questions.note_question(vault.store, caller.account, receipt, asked.sql, options, time.time(), **of)
+    given = (vault.store, caller.account, receipt, asked.sql, options, time.time())
+    questions.note_question(*given, version=vault.settings.version, since=since)
 
 
 def account_of(caller: Caller) -> str:

@@ -79,8 +79,17 @@ async def add_tile(vault: Vault, caller: Caller, arguments: Mapping[str, Any]) -
         with vault.store.write() as execute:
             found = kept.own_dashboard(execute, caller, number)
             options = {name: value for name, value in asked.options.items() if name != "key"}
-            of = {"title": title, "sql": asked.sql, "options": options, "answer": answer, "receipt": known}
-            made = kept.add_tile(execute, found, **of, version=vault.settings.version, now=now)
+            made = kept.add_tile(
+                execute,
+                found,
+                title=title,
+                sql=asked.sql,
+                options=options,
+                answer=answer,
+                receipt=known,
+                version=vault.settings.version,
+                now=now,
+            )
             kept.shown_anew(execute, caller, found, vault.settings)
             details = {"dashboard": found.number, "tile": made, "title": title, "receipt": known}
             audit.append(execute, now, caller.account, "tile added", details)

@@ -107,7 +107,7 @@ def _size(rule: Rule, spent: Vector) -> Fraction:
     if not any(spent):
         return Fraction(0)
     if isinstance(rule.limit, Approx):
-        return min(exactly(rule.total(spent).epsilon), size_of(rule.limit))
+        return Fraction(min(exactly(rule.total(spent).epsilon), size_of(rule.limit)))
     return Fraction(spent[1], LEDGER_UNIT)
 
 

@@ -70,16 +70,15 @@ async def board_page(visit: Visit) -> Reply:
         shown=shown,
         first=first,
         following=following,
-        recent=await recent(visit) if edits else [],
+        recent=await recent(visit, found["version"]) if edits else [],
         reasons=REASONS,
         done=DONE.get(visit.query["done"]),
     )
 
 
-async def recent(visit: Visit) -> list[dict[str, str]]:
+async def recent(visit: Visit, served: str) -> list[dict[str, str]]:
     """The last answers of one's own that are of the version that is served now, for a new tile."""
     found = await visit.ask_vault("history", page=1, most=_RECENT)
-    served = visit.console.settings.version
     asked = [one for one in found["questions"] if one["version"] in ("", served)]
     return [{"receipt": one["receipt"], "short": shortened(one["sql"])} for one in asked]
 
