@@ -6,11 +6,13 @@ All text is escaped. A picture has a title and a description for those who canno
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
 SVG = "image/svg+xml"
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Point(NamedTuple):
@@ -84,11 +86,11 @@ class Drawing:
         """Text whose start, middle or end is at a place."""
         place = f' transform="rotate({_short(turned)} {_short(at.x)} {_short(at.y)})"' if turned else ""
         where = f'x="{_short(at.x)}" y="{_short(at.y)}" text-anchor="{anchor}"{place}'
-        self._parts.append(f'<text class="{escape(kind)}" {where}>{escape(words)}</text>')
+        self._parts.append(f'<text class="{escape(kind)}" {where}>{_text(words)}</text>')
 
     def _add(self, name: str, kind: str, about: str = "", **places: float) -> None:
         given = " ".join(f'{key}="{_short(value)}"' for key, value in places.items())
-        inside = f"><title>{escape(about)}</title></{name}>" if about else "/>"
+        inside = f"><title>{_text(about)}</title></{name}>" if about else "/>"
         self._parts.append(f'<{name} class="{escape(kind)}" {given}{inside}')
 
     def svg(self, *, styles: str = "", identity: str = "picture") -> str:
@@ -101,11 +103,16 @@ class Drawing:
             if self._about
             else (f'aria-labelledby="{identity}-title"')
         )
-        words = f'<title id="{identity}-title">{escape(self._title)}</title>'
-        words += f'<desc id="{identity}-about">{escape(self._about)}</desc>' if self._about else ""
+        words = f'<title id="{identity}-title">{_text(self._title)}</title>'
+        words += f'<desc id="{identity}-about">{_text(self._about)}</desc>' if self._about else ""
         look = f"<style>{styles}</style>" if styles else ""
         head = f'<svg xmlns="http://www.w3.org/2000/svg" class="picture" role="img" viewBox="0 0 {size}" {named}>'
         return f"{head}{words}{look}{''.join(self._parts)}</svg>"
+
+
+def _text(words: str) -> str:
+    """Text, escaped. Signs that no XML may have, such as those of a terminal, would end a picture for its reader."""
+    return escape(_NOT_XML.sub("\ufffd", words))
 
 
 def _short(value: float) -> str:

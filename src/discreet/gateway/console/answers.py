@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import re
 from collections.abc import Mapping, Sequence
@@ -35,7 +36,8 @@ async def answer_page(visit: Visit) -> Reply:
     receipt = visit.arguments["receipt"]
     result, asked = await _again(visit, receipt)
     at = datetime.datetime.fromtimestamp(asked["at"], datetime.UTC).isoformat()
-    return show_answer(visit, result, sql=asked["sql"], at=at, ask_link=link_to_ask(asked["sql"], asked["options"]))
+    link = link_to_ask(asked["sql"], asked["options"])
+    return await show_answer(visit, result, sql=asked["sql"], at=at, ask_link=link)
 
 
 async def _again(visit: Visit, receipt: str) -> tuple[Result, Mapping[str, Any]]:
@@ -55,8 +57,12 @@ def link_to_ask(sql: str, options: Mapping[str, Any]) -> str:
     return f"/ask?{text}" if len(text) <= LONGEST_LINK else "/ask"
 
 
-def show_answer(visit: Visit, result: Result, *, sql: str, ask_link: str, at: str = "") -> Reply:
-    """The page of an answer."""
+async def show_answer(visit: Visit, result: Result, **known: str) -> Reply:
+    """The page of an answer. It is drawn in a thread, so that nobody else waits for a large one."""
+    return await asyncio.to_thread(_shown, visit, result, **known)
+
+
+def _shown(visit: Visit, result: Result, *, sql: str, ask_link: str, at: str = "") -> Reply:
     first = _first(visit)
     rows = result.rows(first)
     drawings = [result.chart(_title(sql), width) for width in (WIDE, NARROW)]
@@ -108,7 +114,7 @@ async def _file(visit: Visit, receipt: str, form: str) -> Reply:
 
 async def _picture(visit: Visit, receipt: str) -> Reply:
     result, asked = await _again(visit, receipt)
-    drawing = result.chart(_title(asked["sql"]))
+    drawing = await asyncio.to_thread(result.chart, _title(asked["sql"]))
     if drawing is None:
         raise Refusal(
             {"kind": "InvalidArgument", "code": "gateway-not-found", "message": "This answer has no numbers to draw."}

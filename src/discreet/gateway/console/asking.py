@@ -184,7 +184,7 @@ async def ask_question(visit: Visit) -> Reply:
         return await show_page(visit, asked, status=refusal.status, refusal=view_refusal(refusal))
     result = Result(frame.body)
     if result.receipt is None:
-        return show_answer(visit, result, sql=asked.sql, ask_link=asked.link)
+        return await show_answer(visit, result, sql=asked.sql, ask_link=asked.link)
     return visit.go(f"/answers/{quote(result.receipt, safe='')}")
 
 

@@ -5,6 +5,7 @@ Looking is free, also for viewers. The vault decides who sees, changes, publishe
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -61,7 +62,7 @@ async def board_page(visit: Visit) -> Reply:
     found = await visit.ask_vault("dashboard", number=_number(visit))
     edits = found["own"] and "edit" in visit.query
     first = whole(visit.query["first"])
-    shown = shown_from(found["tiles"], first, ROOM_TO_EDIT if edits else ROOM)
+    shown = await asyncio.to_thread(shown_from, found["tiles"], first, ROOM_TO_EDIT if edits else ROOM)
     following = first + len(shown) if first + len(shown) < len(found["tiles"]) else None
     return visit.page(
         "dashboard.html",

@@ -14,6 +14,7 @@ from discreet.gateway.console.visit import Visit
 from discreet.gateway.desk_replies import Reply
 from discreet.guarantees.guarantee import NoLoss
 from discreet.guarantees.meaning.risk import BASE_RATES, Risk, risk
+from discreet.guarantees.meaning.words import rows as words_of
 from discreet.ledger.record import read_guarantee
 
 MOST_PEOPLE = 6
@@ -64,9 +65,9 @@ def described(words: str | None, people: int, rate: float | None, name: str) -> 
     """What a guarantee means, as plain values and a picture. Nothing was spent if there is none."""
     guarantee = None if words is None else read_guarantee(words)
     if guarantee is None or isinstance(guarantee, NoLoss):
-        return {"risk": None, "picture": None}
+        return {"risk": None, "rows": [], "picture": None}
     found = risk(guarantee, people=people, base_rates=sorted({*BASE_RATES, *([] if rate is None else [rate])}))
-    return {"risk": found.to_dict(), "picture": picture_of(found)}
+    return {"risk": found.to_dict(), "rows": words_of(found), "picture": picture_of(found)}
 
 
 def picture_of(found: Risk) -> Markup:
