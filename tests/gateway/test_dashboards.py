@@ -277,6 +277,69 @@ def test_only_who_may_spend_sets_a_rule(shared):
     refused(shared.call("dashboards", shared.token("ada", scopes=["explain"])), "gateway-role")
 
 
+def test_a_token_that_shows_no_dashboard_changes_none(shared):
+    weak = shared.token("ada", scopes=["explain"])
+    for verb in ("publish_dashboard", "unpublish_dashboard", "remove_dashboard"):
+        refused(shared.call(verb, weak, number=shared.number), "gateway-role")
+    assert shared.shown(shared.ada)["state"] == "draft"
+
+
+def test_answers_on_a_dashboard_have_little_room(shared, monkeypatch):
+    receipt = shared.shown(shared.ada)["tiles"][0]["receipt"]
+    with monkeypatch.context() as patch:
+        patch.setattr(dashboard_store, "LARGEST_DASHBOARD", 100)
+        given = {"number": shared.number, "receipt": receipt, "title": "one more"}
+        refused(shared.call("add_tile", shared.ada, **given), "gateway-tile")
+    assert len(shared.shown(shared.ada)["tiles"]) == 2
+
+
+def test_what_a_rule_should_buy_is_found_without_reading_answers(shared, monkeypatch):
+    def read(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(dashboard_store, "tiles_of", read)
+    with shared.store.write() as execute:
+        execute("UPDATE dashboards SET rule = 'rule'")
+        try:
+            assert dashboard_store.tiles_by_rule(execute, "v1") == []
+            assert dashboard_store.tiles_by_rule(execute, "v2") == [(shared.number, one) for one in shared.tiles]
+        finally:
+            execute("UPDATE dashboards SET rule = 'by hand'")
+
+
+def test_a_purchase_that_may_be_charged_stays_counted(board, monkeypatch):
+    board.value(board.ada, "set_rule", number=board.number, rule="rule", epsilon=0.2)
+
+    def killed(*given):
+        raise RuntimeError("as if it were killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tiles, "_renew", killed)
+        board.serve("v2").settled()
+    charged = len(board.charges())
+    set_suspended(board.store, "ada", suspended=True, by=COMMAND_LINE, now=time.time())
+    board.serve("v2").settled()  # refused, although both were charged
+    set_suspended(board.store, "ada", suspended=False, by=COMMAND_LINE, now=time.time())
+    assert board.shown(board.ada)["spent"] == pytest.approx(0.2)
+    board.serve("v3").settled()
+    assert len(board.charges()) == charged
+
+
+def test_an_author_who_is_suspended_while_a_purchase_waits_pays_nothing(board, monkeypatch):
+    board.value(board.ada, "set_rule", number=board.number, rule="rule", epsilon=3)
+    charged, real = len(board.charges()), tiles._set_aside
+
+    def suspended(*given):
+        set_suspended(board.store, "ada", suspended=True, by=COMMAND_LINE, now=time.time())
+        return real(*given)
+
+    monkeypatch.setattr(tiles, "_set_aside", suspended)
+    board.serve("v2").settled()
+    assert len(board.charges()) == charged
+    set_suspended(board.store, "ada", suspended=False, by=COMMAND_LINE, now=time.time())
+    assert board.shown(board.ada)["spent"] == 0
+
+
 @pytest.mark.parametrize("step", ["_renew", pytest.param("_set_aside", marks=pytest.mark.slow)])
 def test_a_vault_that_ends_between_charge_and_tile_does_not_pay_twice(board, monkeypatch, step):
     board.value(board.ada, "set_rule", number=board.number, rule="rule", epsilon=0.2)

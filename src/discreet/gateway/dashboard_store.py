@@ -28,8 +28,8 @@ from discreet.ledger.store import Execute
 MOST_DASHBOARDS, MOST_TILES = 50, 24
 """Of one author, and on one dashboard."""
 LONGEST_TITLE = 120
-LARGEST_ANSWER = 2**19
-"""Bytes of an answer on a tile, at most."""
+LARGEST_ANSWER, LARGEST_DASHBOARD = 2**18, 2**21
+"""Bytes of an answer on a tile, and of all answers when a tile is added."""
 BY_HAND, BY_RULE = "by hand", "rule"
 DRAFT, WAITING, PUBLISHED = "draft", "waiting", "published"
 _COLUMNS = "number, author, title, state, rule, units, spent, at"
@@ -144,11 +144,23 @@ def tiles_of(execute: Execute, dashboard: int) -> list[Tile]:
     return [_tile(row) for row in found]
 
 
+def tiles_by_rule(execute: Execute, version: str) -> list[tuple[int, int]]:
+    """The dashboards whose rule buys, each with its tiles that are of another version, by their numbers."""
+    found = execute(
+        "SELECT tiles.dashboard, tiles.number FROM tiles JOIN dashboards ON dashboards.number = tiles.dashboard "
+        "WHERE dashboards.rule = ? AND tiles.version <> ? ORDER BY tiles.dashboard DESC, tiles.place, tiles.number",
+        *(BY_RULE, version),
+    )
+    return [(int(dashboard), int(tile)) for dashboard, tile in found]
+
+
 def find_tile(execute: Execute, dashboard: Dashboard, number: Any) -> Tile:
     """A tile of a dashboard."""
-    for tile in tiles_of(execute, dashboard.number):
-        if type(number) is int and tile.number == number:
-            return tile
+    whole = type(number) is int and 0 < number < 2**62
+    known = (dashboard.number, number if whole else 0)
+    found = execute(f"SELECT {_OF_TILE} FROM tiles WHERE dashboard = ? AND number = ?", *known)
+    if found:
+        return _tile(found[0])
     raise InvalidArgument("There is no tile with this number on the dashboard.", code="gateway-not-found")
 
 
@@ -212,16 +224,23 @@ def add_tile(
     now: float,
 ) -> int:
     """A tile at the end of a dashboard, with an answer that was released."""
-    present = tiles_of(execute, dashboard.number)
-    if len(present) >= MOST_TILES:
+    present, last, size = execute(
+        "SELECT COUNT(*), COALESCE(MAX(place), 0), COALESCE(SUM(LENGTH(answer)), 0) FROM tiles WHERE dashboard = ?",
+        dashboard.number,
+    )[0]
+    if present >= MOST_TILES:
         raise NotAllowed(
             f"A dashboard has at most {MOST_TILES} tiles. Remove one, or make another dashboard.", code="gateway-tile"
         )
+    if size + len(answer) > LARGEST_DASHBOARD:
+        raise NotAllowed(
+            "The answers of this dashboard are too large together. Ask for fewer groups, or make another dashboard.",
+            code="gateway-tile",
+        )
     number = _next(execute, "tiles")
-    place = max((one.place for one in present), default=0) + 1
     execute(
         f"INSERT INTO tiles ({_OF_TILE}) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, '')",
-        *(number, dashboard.number, place, title, storable(sql), storable(canonical(dict(options)))),
+        *(number, dashboard.number, int(last) + 1, title, storable(sql), storable(canonical(dict(options)))),
         *(f"{random_integer(128):032x}", receipt, version, answer, hashlib.sha256(answer).hexdigest()),
         microseconds(now),
     )
@@ -238,7 +257,8 @@ def renew_tile(execute: Execute, tile: Tile, *, answer: bytes, receipt: str, ver
 
 def move_tile(execute: Execute, tile: Tile, steps: int) -> None:
     """Move a tile so many places towards the end, or the beginning if it is negative."""
-    order = [one.number for one in tiles_of(execute, tile.dashboard)]
+    found = execute("SELECT number FROM tiles WHERE dashboard = ? ORDER BY place, number", tile.dashboard)
+    order = [int(number) for (number,) in found]
     old = order.index(tile.number)
     order.insert(min(max(old + steps, 0), len(order) - 1), order.pop(old))
     for place, number in enumerate(order, 1):
@@ -254,9 +274,14 @@ def remove_tile(execute: Execute, tile: Tile) -> None:
 # --- what a rule may spend ----------------------------------------------------------------------------------
 
 
+def is_set_aside(execute: Execute, tile: Tile, version: str) -> bool:
+    """Whether a tile was counted for a version."""
+    return bool(execute("SELECT 1 FROM tile_purchases WHERE tile = ? AND version = ?", tile.number, version))
+
+
 def set_aside(execute: Execute, dashboard: Dashboard, tile: Tile, version: str, cost: Fraction) -> bool:
     """Count what a tile costs for a version against what the rule may spend, once. Whether it fits."""
-    if execute("SELECT 1 FROM tile_purchases WHERE tile = ? AND version = ?", tile.number, version):
+    if is_set_aside(execute, tile, version):
         return True
     spent, units = round_up(dashboard.spent), round_up(cost)
     if spent + units > round_up(dashboard.most):

@@ -130,6 +130,7 @@ def rename_dashboard(office: Office, caller: Caller, arguments: Mapping[str, Any
 @verb(["number"])
 def remove_dashboard(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Remove a dashboard of one's own. The answers stay in the ledger and in the history."""
+    check_reads(caller)
     with office.store.write() as execute:
         found = own_dashboard(execute, caller, arguments["number"])
         kept.remove_dashboard(execute, found)
@@ -140,6 +141,7 @@ def remove_dashboard(office: Office, caller: Caller, arguments: Mapping[str, Any
 @verb(["number"])
 def publish_dashboard(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Publish a dashboard for every account. Where its author may not, it waits for an owner or a steward."""
+    check_reads(caller)
     with office.store.write() as execute:
         found = find_dashboard(execute, caller, arguments["number"])
         allowed = kept.may_publish(caller, found, office.settings)
@@ -156,6 +158,7 @@ def publish_dashboard(office: Office, caller: Caller, arguments: Mapping[str, An
 @verb(["number"])
 def unpublish_dashboard(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Show a dashboard to its author only."""
+    check_reads(caller)
     with office.store.write() as execute:
         found = find_dashboard(execute, caller, arguments["number"])
         if found.author != caller.account and not kept.decides(caller):

@@ -198,8 +198,10 @@ class _State:
             )
 
     def check_caller(self) -> None:
-        """Refuse a caller who was suspended or revoked meanwhile. The command line has no token."""
+        """Refuse a caller who was suspended or revoked meanwhile. The command line and rules have no token."""
         if self.caller.token is None:
+            if self.execute("SELECT 1 FROM accounts WHERE name = ? AND suspended = 1", self.caller.account):
+                raise suspended_error()
             return
         if self.row is None or self.row[0] or self.at >= self.row[1]:
             raise login_error()

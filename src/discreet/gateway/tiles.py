@@ -154,35 +154,41 @@ def _renew(vault: Vault, account: str, tile: Tile, frame: Frame) -> None:
 
 async def keep_up(vault: Vault) -> None:
     """Buy the newest version of the tiles whose dashboards have a rule, one after the other."""
-    for board, tile in await vault.in_books(_due, vault):
+    for number, tile in await vault.in_books(_due, vault):
         if vault.is_ending:
             return
         with contextlib.suppress(Exception):  # the next one may be fine; this one is tried at the next start
-            await buy_by_rule(vault, board, tile)
+            await buy_by_rule(vault, *await vault.in_books(_stored, vault, number, tile))
 
 
-def _due(vault: Vault) -> list[tuple[Dashboard, Tile]]:
-    """The tiles that a rule should buy now."""
+def _due(vault: Vault) -> list[tuple[int, int]]:
+    """The dashboards and tiles that a rule should buy now, by their numbers: all answers together may be large."""
     with vault.store.read() as execute:
-        boards = [one for one in kept.all_dashboards(execute) if one.rule == BY_RULE]
-        found = [(board, tile) for board in boards for tile in kept.tiles_of(execute, board.number)]
-    return [(board, tile) for board, tile in found if tile.version != vault.settings.version]
+        return kept.tiles_by_rule(execute, vault.settings.version)
+
+
+def _stored(vault: Vault, number: int, tile: int) -> tuple[Dashboard, Tile]:
+    with vault.store.read() as execute:
+        board = next(one for one in kept.all_dashboards(execute) if one.number == number)
+        return board, find_tile(execute, board, tile)
 
 
 async def buy_by_rule(vault: Vault, board: Dashboard, tile: Tile) -> None:
     """Buy one tile for its author, within all limits of the account and that of the rule. Refused, the tile stays as it
     is, and says so.
     """
-    version = vault.settings.version
+    version, counted = vault.settings.version, False
     try:
         caller = await vault.in_books(_author, vault, board)
         asked = _asked(vault, board, tile)
         price = await vault.price(caller, asked)
-        if not await vault.in_books(_set_aside, vault, board, tile, price):
+        fits, counted = await vault.in_books(_set_aside, vault, board, tile, price)
+        if not fits:
             raise BudgetExhausted("The rule of this dashboard has spent what it may.", remaining=None, code=TOTAL)
         frame = await vault.answer(caller, asked)
     except _REFUSALS as error:
-        await vault.in_books(_refuse, vault, board, tile, version, error)
+        # what was set aside before a vault was killed may be charged: only what this try counted is given back
+        await vault.in_books(_refuse, vault, board, tile, version, error, counted and error.code in _FREE)
         raise
     await vault.in_books(_renew, vault, board.author, tile, frame)
 
@@ -198,21 +204,26 @@ def _author(vault: Vault, board: Dashboard) -> Caller:
     return Caller(account=account.name, role=account.role, scopes=frozenset(ROLES[account.role]))
 
 
-def _set_aside(vault: Vault, board: Dashboard, tile: Tile, price: Fraction) -> bool:
+def _set_aside(vault: Vault, board: Dashboard, tile: Tile, price: Fraction) -> tuple[bool, bool]:
+    """Whether a purchase fits what the rule may spend, and whether it was counted just now."""
     with vault.store.write() as execute:
         now = next((one for one in kept.all_dashboards(execute) if one.number == board.number), None)
         if now is None or now.rule != BY_RULE:  # it was changed meanwhile
-            return False
-        return kept.set_aside(execute, now, tile, vault.settings.version, price)
+            return False, False
+        known = kept.is_set_aside(execute, tile, vault.settings.version)
+        fits = kept.set_aside(execute, now, tile, vault.settings.version, price)
+        return fits, fits and not known
 
 
-def _refuse(vault: Vault, board: Dashboard, tile: Tile, version: str, error: DiscreetError) -> None:
-    """A tile stays as it is, with the reason. What was set aside is given back if nothing was charged."""
+def _refuse(vault: Vault, board: Dashboard, tile: Tile, version: str, error: DiscreetError, free: bool) -> None:
+    """A tile stays as it is, with the reason. What was set aside is given back if it is certain that nothing was
+    charged.
+    """
     with vault.store.write() as execute:
         now = next((one for one in kept.all_dashboards(execute) if one.number == board.number), None)
         if now is None:
             return
-        if error.code in _FREE:
+        if free:
             kept.put_back(execute, now, tile, version)
         execute("UPDATE tiles SET refused = ? WHERE number = ?", error.code, tile.number)
         details = {"dashboard": board.number, "tile": tile.number, "version": version, "code": error.code}
