@@ -179,7 +179,7 @@ def test_a_large_body_is_refused(running: Running) -> None:
         ("GET", "/", 404, "gateway-unknown-path"),
         ("GET", "/v1/questions/", 404, "gateway-unknown-path"),
         ("GET", "/v1/questions/a/b", 404, "gateway-unknown-path"),
-        ("GET", f"/v1/questions/{201 * 'a'}", 404, "gateway-unknown-path"),
+        ("GET", f"/v1/questions/{2001 * 'a'}", 404, "gateway-unknown-path"),
         ("GET", "/docs", 404, "gateway-unknown-path"),
         ("GET", "/metrics", 404, "gateway-unknown-path"),
         ("GET", "/v1/oidc/start", 404, "gateway-unknown-path"),

@@ -87,6 +87,54 @@ def test_a_search_takes_signs_as_they_are(clinic: Clinic) -> None:
         clinic.do("history", person("alice"), find="x" * 201)
 
 
+def test_a_search_looks_at_beginnings_of_the_newest_questions(clinic: Clinic, monkeypatch) -> None:
+    clinic.open("alice")
+    for number, text in enumerate(("one needle", "two", f"{'x' * 50} needle", "three needle")):
+        ask(clinic, "alice", 0.001 * (number + 1), text)
+    monkeypatch.setattr(questions, "SEARCHED", 3)
+    monkeypatch.setattr(questions, "SEARCHED_TEXT", 40)
+    found = clinic.do("history", person("alice"), find="needle")
+    assert [one["sql"] for one in found["questions"]] == ["three needle"]
+    assert clinic.do("history", person("alice"), page=1)["count"] == 4
+
+
+def test_a_search_takes_time_in_proportion_to_what_it_reads(clinic: Clinic) -> None:
+    """Signs of LIKE would compare each of 200 characters at each of 100,000 places."""
+    statements: list[str] = []
+    clinic.open("alice")
+    ask(clinic, "alice", 0.001, "SELECT 1 -- " + "a" * 90_000)
+    real = clinic.store.read
+
+    class Watched:
+        def __enter__(self):
+            self._inner = real()
+            execute = self._inner.__enter__()
+            return lambda statement, *given: statements.append(statement) or execute(statement, *given)
+
+        def __exit__(self, *error):
+            return self._inner.__exit__(*error)
+
+    clinic.store.read = Watched
+    try:
+        found = questions.search(clinic.store, "alice", "a" * 199 + "b", 10, 0, 10)
+    finally:
+        del clinic.store.read
+    assert found == (0, [])
+    assert not any("LIKE" in one for one in statements)
+    assert any("SUBSTR(sql, 1, " in one for one in statements)
+
+
+def test_a_typical_question_costs_all_of_its_charges(clinic: Clinic) -> None:
+    clinic.open("alice")
+    view, before = clinic.office.ledger.for_analyst("alice"), clinic.office.ledger.count
+    both = ", ".join(view.charge(dp.Pure(epsilon=part), asked="a part").receipt for part in (0.3, 0.1))
+    note = (clinic.store, "alice", both, "SELECT a + b", {"epsilon": 0.4}, clinic.time)
+    questions.note_question(*note, version="v1", since=before)
+    ask(clinic, "alice", 0.2)
+    ask(clinic, "alice", 0.5, "SELECT 2", free=True)
+    assert clinic.do("spending", person("alice"))["typical"] == pytest.approx(0.3)
+
+
 def test_pages_are_newest_first(clinic: Clinic) -> None:
     clinic.open("alice")
     for number in range(7):

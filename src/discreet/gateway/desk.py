@@ -158,7 +158,7 @@ class Desk:
         try:
             reply = self._file(request) or await self._enter(request)
         except DiscreetError as error:
-            reply = refusal_of(error)
+            reply = self._refuse(request, error)
         except ConnectionError:
             return  # the client has gone
         except Exception:  # whatever it is, it might hold a value: nothing of it is shown or written
@@ -175,6 +175,12 @@ class Desk:
             headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else reply.body})
+
+    def _refuse(self, request: Request, error: DiscreetError) -> Reply:
+        """An error: for a person at a browser as a page, for programs as problem+json."""
+        if self._console is not None and request.headers.get(b"accept", b"").startswith(b"text/html"):
+            return self._console.refuse(request, error)
+        return refusal_of(error)
 
     def _file(self, request: Request) -> Reply | None:
         """A file of the console, which is in memory and the same for everybody."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-LONGEST_PART = 200
+LONGEST_PART = 2000
 """Characters of a name or a receipt in a path."""
 
 

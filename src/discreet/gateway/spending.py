@@ -12,7 +12,7 @@ from typing import Any
 from discreet.errors import InvalidArgument
 from discreet.gateway import questions
 from discreet.gateway.accounts import CHARGED
-from discreet.gateway.histories import check_looks, looks, whose
+from discreet.gateway.histories import check_looks, costs_of, looks, whose
 from discreet.gateway.offices import Office, verb
 from discreet.gateway.plain import guarantee_numbers, time_text
 from discreet.gateway.tokens import Caller
@@ -55,8 +55,7 @@ def spending(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> di
         view = office.ledger.for_analyst(account)
         moments = _moments(office, account, last, most)
         stages = course_of(view, moments, last)
-        recent = [number for number, _ in moments[-_TYPICAL:]]
-        typical = _typical(office, recent, account)
+        typical = _typical_of(office, account, role, last)
     else:
         return {"account": account, "limit": None, "left": None, "guarantee": None, "points": []} | _everyone(
             office, caller, last
@@ -73,11 +72,19 @@ def _moments(office: Office, account: str, last: int, most: int) -> list[Moment]
     return [one for one in moments if 0 < one.number <= last]
 
 
-def _typical(office: Office, numbers: Sequence[int], account: str | None = None) -> float | None:
+def _typical(office: Office, numbers: Sequence[int]) -> float | None:
     """The mean cost of these charges. None if there are none."""
-    charges = charges_in(office.ledger, numbers).values()
-    costs = [one.epsilon for one in charges if account in (None, one.analyst)]
+    costs = [one.epsilon for one in charges_in(office.ledger, numbers).values()]
     return float(sum(costs) / len(costs)) if costs else None
+
+
+def _typical_of(office: Office, account: str, role: str, last: int) -> float | None:
+    """The mean cost of the last questions of an account that cost something, each with all of its charges."""
+    count = questions.count(office.store, account)
+    recent = questions.history(office.store, account, max(1, count - _TYPICAL + 1), count)
+    seen = [one for one in recent if max(questions.entries_in(one.receipt), default=0) <= last]
+    costs = [cost for cost in costs_of(office, account, role, seen) if cost]
+    return sum(costs) / len(costs) if costs else None
 
 
 def _described(view: Ledger, stages: Sequence[Stage], last: int, now: float, typical: float | None) -> dict[str, Any]:

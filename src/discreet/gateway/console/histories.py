@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 from typing import Any
@@ -16,7 +17,9 @@ LOOKING = ("owner", "auditor")
 """The roles that choose an account."""
 LONGEST_SQL = 160
 """Characters of a question in the list. The page of its answer has all of it."""
-_CSV_PAGE, _MOST_PAGES = 1000, 100
+_CSV_PAGE, _MOST_PAGES, _LARGEST = 100, 200, 2**24
+"""The file is made from so many pages of so many questions, with so many characters in all."""
+LEFT_OUT = "(older questions are left out)"
 _HEADS = ("number", "time", "question", "epsilon", "charged", "version", "receipt")
 
 
@@ -55,18 +58,23 @@ def shortened(sql: str) -> str:
 
 
 async def history_file(visit: Visit) -> Reply:
-    """The whole history as CSV. Cells that a spreadsheet would run begin with an apostrophe."""
+    """The history as CSV, newest first. Cells that a spreadsheet would run begin with an apostrophe."""
     chosen = chosen_of(visit)
     rows: list[dict[str, Any]] = []
-    last = None
+    last, size = None, 0
     for page in range(1, _MOST_PAGES + 1):
         found = await visit.ask_vault("history", page=page, most=_CSV_PAGE, last=last, **chosen)
         rows += found["questions"]
+        size += sum(len(one["sql"]) for one in found["questions"])
         last = last or (rows[0]["number"] if rows else None)
         if page >= found["pages"]:
             break
+        if page == _MOST_PAGES or size > _LARGEST:
+            rows.append({"number": "", "at": "", "sql": LEFT_OUT, "options": {}, "cost": None, "version": "", "receipt": ""})
+            break
+    text = await asyncio.to_thread(csv_of, rows)
     attached = (b"content-disposition", b'attachment; filename="history.csv"')
-    return Reply(200, b"text/csv; charset=utf-8", csv_of(rows).encode("utf-8", "replace"), (attached,))
+    return Reply(200, b"text/csv; charset=utf-8", text.encode("utf-8", "replace"), (attached,))
 
 
 def csv_of(rows: list[dict[str, Any]]) -> str:

@@ -112,7 +112,18 @@ class Console:
         if frame.header.get("ok") is not True:
             refusal = Refusal(frame.header)
             return visit.page("login.html", status=refusal.status, refusal=refusal, following="/", oidc=True)
-        return visit.go("/", headers=(session_header(visit, json.loads(frame.body)),))
+        # not a redirect: a browser sends no strict cookie with one that began at the provider's site
+        headers = (session_header(visit, json.loads(frame.body)), (b"refresh", b"0; url=/"))
+        return visit.page("entered.html", headers=headers)
+
+    def refuse(self, request: Request, error: DiscreetError) -> Reply:
+        """A page for what the desk refuses by itself, such as a path that leads nowhere or too many requests."""
+        request.query, request.token = b"", None
+        visit = Visit(self, request, _no_vault, {})
+        kind = "NotAllowed" if isinstance(error, Refused) else type(error).__name__
+        refusal = Refusal({"kind": kind, "code": error.code, "message": str(error)})
+        headers = getattr(error, "headers", ())
+        return visit.page("refused.html", status=refusal.status, refusal=refusal, headers=headers)
 
     async def answer(self, request: Request, call: Call) -> Reply:
         """The page for a request, whose token is that of the session in its cookie."""
