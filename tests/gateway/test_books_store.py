@@ -228,6 +228,22 @@ def test_odd_proposals(clinic: Clinic, text: object) -> None:
         clinic.do("propose", text=text)
 
 
+def test_few_proposals_of_one_account_wait(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policies, "MOST_OPEN", 2)
+    monkeypatch.setattr(policies, "MOST_DECIDED", 1)
+    alice, bob, sam = clinic.login("alice"), clinic.login("bob"), clinic.login("sam", "steward")
+    for text in ("one", "two"):
+        clinic.do("propose", alice, text=text)
+    with refuses(NotAllowed, "gateway-approval"):
+        clinic.do("propose", alice, text="three")
+    clinic.do("propose", bob, text="three")
+    for number in (1, 2):
+        clinic.do("decide_policy", sam, number=number, decision="refuse")
+    clinic.do("propose", alice, text="four")
+    assert [one["number"] for one in clinic.do("policy", sam)["proposals"]] == [4, 3, 2]
+    assert [one["number"] for one in clinic.do("policy", alice)["proposals"]] == [4, 2]
+
+
 # --- generations ------------------------------------------------------------------------------------------
 
 QUIET: dict[str, Callable[[Clinic], object]] = {

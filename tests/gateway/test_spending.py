@@ -203,6 +203,22 @@ def test_nothing_of_a_running_slot_is_in_it(clinic_with) -> None:
     assert clinic.do("spending", person("alice")) == own
 
 
+def test_stewards_and_auditors_see_nothing_of_a_running_slot(clinic_with) -> None:
+    from dataclasses import replace
+
+    clinic = clinic_with()
+    clinic.open("alice")
+    ask(clinic, "alice", 0.5)
+    sam, aude = person("sam", "steward"), person("aude", "auditor")
+    asked = (("accounts", sam), ("accounts", aude), ("record", aude), ("record", person("olga", "owner")))
+    before = [clinic.do(verb, caller) for verb, caller in asked]
+    count = clinic.office.ledger.count
+    clinic.office = replace(clinic.office, as_of=lambda: count)
+    clinic.office.ledger.for_analyst("alice").charge(dp.Pure(epsilon=0.1), asked="as a lane charges in its slot")
+    assert [clinic.do(verb, caller) for verb, caller in asked] == before
+    assert clinic.do("record", aude, first=count + 1, last=count + 5)["entries"] == []
+
+
 def test_times_of_an_account_are_those_at_which_answers_left(clinic: Clinic) -> None:
     clinic.open("alice")
     ask(clinic, "alice", 0.5, at=2 * DAY)

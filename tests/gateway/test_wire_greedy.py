@@ -98,6 +98,26 @@ def test_a_request_that_is_too_long_does_not_end_the_link_of_all(tmp_path):
     asyncio.run(ask())
 
 
+def test_a_reply_that_is_too_long_does_not_end_the_link_of_all(tmp_path):
+    async def tell(frame: Frame) -> Frame:
+        if frame.header["verb"] == "me":
+            await asyncio.sleep(0.1)
+            return Frame({"ok": True})
+        return Frame({"ok": False, "kind": "QueryError", "code": "x", "more": {"instead": "x" * LONGEST_HEADER}})
+
+    async def ask() -> None:
+        server = await serve_frames(tmp_path / "vault", tell, {os.getuid()})
+        link = Link(tmp_path / "vault")
+        other = asyncio.ensure_future(link.call("me"))
+        await asyncio.sleep(0.02)
+        assert (await link.call("plan")).header["code"] == "gateway-body"
+        assert (await other).header["ok"]
+        await link.close()
+        server.close()
+
+    asyncio.run(ask())
+
+
 def test_settings_of_other_programs_have_an_end(client):
     for name, local in (("x.discreet.a", ""), ("my.a", "LOCAL ")):
         client.query("BEGIN")

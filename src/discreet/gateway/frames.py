@@ -184,8 +184,19 @@ async def _reply(frame: Frame, handle: Handler, writer: asyncio.StreamWriter) ->
         writer.close()
         return
     with suppress(ConnectionError, RuntimeError):
-        writer.write(packed({**reply.header, "id": frame.header.get("id")}, reply.body))
+        writer.write(replied(reply, frame.header.get("id")))
         await writer.drain()
+
+
+def replied(reply: Frame, number: Any) -> bytes:
+    """A reply as bytes. One whose header is too long is refused: the other side would hang up, and everybody else would
+    lose what they wait for.
+    """
+    found = packed({**reply.header, "id": number}, reply.body)
+    if _LENGTHS.unpack_from(found)[0] <= LONGEST_HEADER:
+        return found
+    error = InvalidArgument("What is to be said about this is too long. Send a shorter request.", code="gateway-body")
+    return packed({**refusal(error).header, "id": number})
 
 
 def refusal(error: DiscreetError, sql: str | None = None) -> Frame:

@@ -127,8 +127,9 @@ async def status(vault: Vault, caller: Caller, arguments: Mapping[str, Any]) -> 
 
 
 def _books(office: Office) -> dict[str, Any]:
+    as_of = office.as_of()
     return {
-        "ledger": _place(office.ledger.target, lambda: {"entries": office.ledger.count}),
+        "ledger": _place(office.ledger.target, lambda: {"entries": office.ledger.count if as_of is None else as_of}),
         "store": _place(office.settings.store, lambda: {"lines": audit.count(office.store)}),
         "late": _late(office),
     }

@@ -23,6 +23,7 @@ from discreet.gateway.policies import Proposal
 from discreet.gateway.settings import Settings, seconds_in
 from discreet.gateway.store import GatewayStore, numbers_in_meta
 from discreet.gateway.tokens import ROLES, Caller, TokenRow, login_error
+from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Ledger
 
 LONGEST_PAGE = 1000
@@ -141,14 +142,18 @@ def budget(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict
     found: dict[str, Any] = {"limit": None, "remaining": None, **_limits(office, caller, read_agent(arguments))}
     if view is None:
         return found | {"about": "this account asks nothing new"}
-    as_of = office.as_of()
-    left = view.remaining if as_of is None else view.remaining_at(as_of)
+    left = _left(view, office.as_of())
     found |= {"limit": _guarantee(view.limit), "remaining": _guarantee(left)}
     each = office.settings.question_default or check_epsilon(0.1)
     number = 0 if left is None else int(exactly(getattr(left, "epsilon", 0)) // each)
     found["about"] = f"about {number:,} questions with ε = {limits.shown(each)}"
     bits = late.promised_bits(office.store, office.settings.late_at_most)
     return found | {"promise": f"{view.limit} plus {bits:g} bits that times may have told"}
+
+
+def _left(view: Ledger, as_of: int | None) -> Guarantee | None:
+    """What remains of a limit: nothing of a slot that runs is seen."""
+    return view.remaining if as_of is None else view.remaining_at(as_of)
 
 
 def ledger_view(office: Office, caller: Caller) -> Ledger | None:
@@ -173,7 +178,7 @@ def list_accounts(office: Office, caller: Caller, arguments: Mapping[str, Any]) 
     with office.store.read() as execute:
         known, stopped = accounts.all_accounts(execute), _is_stopped(office, execute)
         valid = [one.account for one in tokens.tokens_of(execute) if not one.revoked and one.expires > now]
-    charged = set(office.ledger.analysts)
+    charged, as_of = set(office.ledger.analysts), office.as_of()
     shown = []
     for account in known:
         view = office.ledger.for_analyst(account.name) if account.name in charged else None
@@ -183,7 +188,7 @@ def list_accounts(office: Office, caller: Caller, arguments: Mapping[str, Any]) 
                 "role": account.role,
                 "suspended": account.suspended,
                 "limit": None if view is None else _guarantee(view.limit),
-                "remaining": None if view is None else _guarantee(view.remaining),
+                "remaining": None if view is None else _guarantee(_left(view, as_of)),
                 "tokens": valid.count(account.name),
                 "alert": said.get(account.name),
             }
@@ -437,7 +442,7 @@ def policy(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict
     """The public text of the policy, its versions, and proposals: one's own, or all for who decides or audits."""
     found = policies.versions(office.store)
     everyone = caller.role in (*approvals.DECIDING, "auditor")
-    shown = [one for one in policies.proposals(office.store) if everyone or one.author == caller.account]
+    shown = policies.proposals(office.store, None if everyone else caller.account)
     return {
         "version": found[-1].number if found else 0,
         "text": found[-1].content if found else "",
@@ -480,7 +485,8 @@ def _proposal(one: Proposal) -> dict[str, Any]:
 @verb(may=["first", "last"], roles=("owner", "auditor"), scope="manage")
 def record(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The entries of the ledger, by number. Without numbers, the last ones."""
-    count = office.ledger.count
+    as_of = office.as_of()  # when a slot that runs charges may depend on the data
+    count = office.ledger.count if as_of is None else as_of
     first, last = page_of(arguments, count)
     return {"count": count, "entries": [entry.exported() for entry in office.ledger.entries(first, last)]}
 
@@ -506,8 +512,7 @@ def page_of(arguments: Mapping[str, Any], count: int) -> tuple[int, int]:
     first, last = given
     if first is None:
         first = max(1, (count if last is None else last) - _PAGE + 1)
-    last = min(count if last is None else last, first + LONGEST_PAGE - 1)
-    return first, last
+    return first, min(count, count if last is None else last, first + LONGEST_PAGE - 1)
 
 
 def _is_stopped(office: Office, execute: Any) -> bool:

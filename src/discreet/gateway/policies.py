@@ -23,6 +23,8 @@ from discreet.ledger.store import Execute
 
 LONGEST = 200_000
 """The longest proposal, in characters."""
+MOST_OPEN, MOST_DECIDED = 10, 200
+"""How many proposals of one account may wait, and how many that were decided are listed."""
 _COLUMNS = "number, author, content, diff, why, base, at, state, decided_by, decided_at, decided_why"
 
 
@@ -112,6 +114,12 @@ def propose(store: GatewayStore, caller: Caller, text: Any, why: Any, now: float
         diff = difference(old, content)
         if not diff:
             raise InvalidArgument("The proposed text is the newest version already.", code="gateway-proposal")
+        open_ones = execute("SELECT COUNT(*) FROM proposals WHERE author = ? AND state = 'open'", caller.account)
+        if open_ones[0][0] >= MOST_OPEN:
+            raise NotAllowed(
+                f"{MOST_OPEN} proposals of this account wait for a decision. Wait for one of them.",
+                code="gateway-approval",
+            )
         number = int(execute("SELECT COALESCE(MAX(number), 0) + 1 FROM proposals")[0][0])
         execute(
             "INSERT INTO proposals (number, author, content, diff, why, base, at, state) "
@@ -146,10 +154,14 @@ def decide_policy(store: GatewayStore, number: Any, by: Caller, decision: Any, w
         return _find(execute, number)
 
 
-def proposals(store: GatewayStore) -> list[Proposal]:
-    """Every proposal, newest first."""
+def proposals(store: GatewayStore, author: str | None = None) -> list[Proposal]:
+    """The proposals of an account, or of all, newest first: all that wait, and the last ones that were decided."""
+    where, given = ("", []) if author is None else (" AND author = ?", [author])
+    known = f"SELECT {_COLUMNS} FROM proposals WHERE state"
     with store.read() as execute:
-        return [_proposal(row) for row in execute(f"SELECT {_COLUMNS} FROM proposals ORDER BY number DESC")]
+        waiting = execute(f"{known} = 'open'{where}", *given)
+        decided = execute(f"{known} <> 'open'{where} ORDER BY number DESC LIMIT {MOST_DECIDED}", *given)
+    return sorted(map(_proposal, (*waiting, *decided)), key=lambda one: -one.number)
 
 
 def difference(old: str, new: str) -> str:

@@ -26,7 +26,7 @@ from discreet.engines.duckdb.engine import memory_in_bytes
 from discreet.engines.engine import Engine
 from discreet.errors import DiscreetError, EngineFailed
 from discreet.gateway.formats import TYPES, answer_format
-from discreet.gateway.frames import Frame, packed, receive, refusal
+from discreet.gateway.frames import Frame, packed, receive, refusal, replied
 from discreet.gateway.isolation import harden
 from discreet.gateway.planning import planned
 from discreet.gateway.snapshot import named, published
@@ -87,7 +87,7 @@ class Worker:
             except Exception:  # its message could quote a value
                 reply = Frame({"ok": False, "failed": True})
             if reply is not None:
-                self.link.sendall(packed({**reply.header, "id": header["id"]}, reply.body))
+                self.link.sendall(replied(reply, header["id"]))
 
     def do_ask(
         self,
