@@ -70,6 +70,26 @@ GATEWAY = {
         "Other people's things look like things that do not exist.",
         "one of the list: `discreet account clinic.toml list`",
     ),
+    "gateway-dashboard": Explained(
+        "a dashboard without a title, or with a rule that has no ε",
+        "A dashboard is a list of saved answers with a name. A rule that pays needs a limit.",
+        "a title on one line, and an ε for the rule",
+    ),
+    "gateway-tile": Explained(
+        "an answer that is too large for a dashboard, or one tile too many",
+        "A dashboard is a page that people look at.",
+        "fewer groups, or a second dashboard",
+    ),
+    "gateway-tile-price": Explained(
+        "a new version of a tile that costs more than was agreed to",
+        "Nobody pays more than the page said.",
+        "the same with the new price",
+    ),
+    "gateway-rule-limit": Explained(
+        "a tile that a rule would buy with more ε than is left to the rule",
+        "A rule spends at most what its author set.",
+        "the tile by hand, or another limit for the rule",
+    ),
     "gateway-argument": Explained(
         "a verb of the gateway with a missing, unknown or malformed argument",
         "A misspelled argument must not become a missing one.",
@@ -219,5 +239,25 @@ GATEWAY = {
         "a question that takes more than a quarter of its slot to be planned",
         "It is planned again in its slot. How long a plan takes depends on the text and on nobody.",
         "a simpler question, or a longer `answer_after`",
+    ),
+    "gateway-verify-size": Explained(
+        "verifying a record of more than 100,000 entries in the console",
+        "Others would wait for it.",
+        "`discreet ledger clinic.ledger --verify` and `discreet account clinic.toml audit --verify`",
+    ),
+    "setup-source": Explained(
+        "`discreet serve --new postgresql://host/clinic --new visits.parquet`",
+        "One policy has one engine.",
+        "one database, or one or more files",
+    ),
+    "setup-choice": Explained(
+        "a step of a first run with a choice that is not in its list, or with two that exclude each other",
+        "The policy is made from what is chosen.",
+        "one of the choices that the page shows",
+    ),
+    "setup-people": Explained(
+        "a first run in which no table has rows of people",
+        "Somebody must be protected.",
+        "the column that says whose a row is, for at least one table",
     ),
 }
