@@ -23,7 +23,6 @@ from ..clinic_tables import column, table
 from .in_process import pages_of
 from .test_ask import BAD, BY_ODD, OddHouse
 
-
 _NUMBERS = itertools.count(30)
 
 
