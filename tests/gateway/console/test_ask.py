@@ -135,6 +135,22 @@ def test_the_plan_button_leads_to_an_address(alice):
     assert alice.post("/ask", sql="x" * 30_000, do="plan").status_code == 400
 
 
+def test_a_statement_of_several_questions_says_what_remains_after_all(alice):
+    both = "SELECT a.n + b.m AS x FROM (SELECT COUNT(*) AS n FROM visits) a, (SELECT SUM(cost) AS m FROM visits) b"
+    part = alice.post("/ask/plan", sql=both, epsilon="0.5").text
+    assert "combines 2 questions" in part
+    left, after = (re.search(rf"<dt>{name}</dt><dd>ε = ([\d.]+)", part)[1] for name in ("Left now", "Left after it"))
+    assert 0 < float(left) - float(after) <= 0.5
+    part = alice.post("/ask/plan", sql=both, epsilon="500").text
+    assert "does not fit what is left" in part
+
+
+def test_scripts_import_each_other_by_their_content(pages):
+    text = pages.console.file("/static/ask.js").body.decode()
+    for name in ("fragments.js", "complete.js"):
+        assert f'from ".{pages.console.asset(name).removeprefix("/static")}"' in text
+
+
 def test_names_for_completion_are_written_as_in_sql(alice):
     tables = {one["name"]: one["columns"] for one in alice.get("/ask/names").json()["tables"]}
     assert tables[ODD] == ["id", '"x""\'<b>"']
