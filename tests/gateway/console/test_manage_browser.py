@@ -205,7 +205,7 @@ def test_from_a_database_to_the_first_answer(tmp_path: Path, postgres: str) -> N
         connection.execute(
             "INSERT INTO first_run.visits SELECT i / 3, 'Haifa', i % 100 FROM generate_series(1, 3000) i"
         )
-        connection.execute("CREATE VIEW first_run.seen AS SELECT * FROM first_run.visits")
+        connection.execute("CREATE VIEW first_run.glimpse AS SELECT * FROM first_run.visits")
     try:
         with running_first_run(tmp_path, "--new", postgres, "clinic.toml") as run:
             _set_up_database(run, postgres)
@@ -221,7 +221,7 @@ def _set_up_database(run, postgres):
         log_in(client, run.link)
         page = client.get("/setup").text
         form = {"form": secret_of(page)}
-        assert "seen" not in page  # a view is not offered
+        assert "glimpse" not in page  # a view is not offered
         names = [line.split("<")[0] for line in page.split('<th scope="row">')[1:]]
         uses = {f"use.{number}": "left out" for number in range(len(names))}
         uses[f"use.{names.index('visits')}"] = "people:patient_id"

@@ -29,7 +29,7 @@ USED = ("people", "through")
 
 
 def _page(visit: Visit, template: str, step: int, refusal: Refusal | None, **values: Any) -> Reply:
-    known = {"steps": STEPS, "step": step, "refusal": refusal, "given": visit.form}
+    known: dict[str, Any] = {"steps": STEPS, "step": step, "refusal": refusal, "given": visit.form}
     return visit.page(template, status=status_of(refusal), **known, **values)
 
 
@@ -139,7 +139,7 @@ async def limits_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
 
 
 def _text(value: Any) -> str:
-    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return "" if value is None else f"{value:g}".replace("e-0", "e-") if isinstance(value, float) else str(value)
 
 
 @shown_on(limits_page)
