@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 
+from discreet.gateway.console.site import Console
 from discreet.gateway.desk import make_app, make_metrics_app
 from discreet.gateway.desk_rates import Rates
 from discreet.gateway.desk_server import _server
@@ -68,6 +69,7 @@ def desk(
     metrics: bool = False,
     agents: bool = False,
     vault_at: Path | None = None,
+    console: Console | None = None,
 ) -> Iterator[Running]:
     """A running desk, with /mcp for `agents`. It asks the vault that is running at `vault_at`, or one of its own."""
     listening = socket.create_server(("127.0.0.1", 0))
@@ -81,7 +83,7 @@ def desk(
         vault = None if vault_at else await serve_frames(folder / "vault", running.handle, {os.getuid()})
         link = Link(vault_at or folder / "vault")
         for_agents = Agents() if agents else None
-        app = make_app(link, rates=rates, oidc=oidc, agents=for_agents)
+        app = make_app(link, rates=rates, oidc=oidc, agents=for_agents, console=console)
         if metrics:
             app = make_metrics_app(link, rates=rates)
         server = _server(app, [listening], context, 5)

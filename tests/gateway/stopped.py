@@ -56,13 +56,15 @@ def main() -> None:
             dies(worker, "answer_format", "format")
         worker.main()
         return
-    from discreet.gateway import limits, processes, questions, vault
+    from discreet.gateway import limits, processes, questions, tiles, vault
 
     processes.PROGRAM = (__file__, "worker")
     if where == "vault":
         dies(limits, "reserve", "reserve")
         dies(questions, "note_question", "note")
         dies(vault.Purchase, "settle", "settle")
+        dies(tiles, "_set_aside", "set aside")
+        dies(tiles, "_renew", "renew")
     vault.main()
 
 

@@ -70,6 +70,26 @@ GATEWAY = {
         "Other people's things look like things that do not exist.",
         "one of the list: `discreet account clinic.toml list`",
     ),
+    "gateway-dashboard": Explained(
+        "a dashboard without a title, or with a rule that has no ε",
+        "A dashboard is a list of saved answers with a name. A rule that pays needs a limit.",
+        "a title on one line, and an ε for the rule",
+    ),
+    "gateway-tile": Explained(
+        "an answer that is too large for a dashboard, or one tile too many",
+        "A dashboard is a page that people look at.",
+        "fewer groups, or a second dashboard",
+    ),
+    "gateway-tile-price": Explained(
+        "a new version of a tile that costs more than was agreed to",
+        "Nobody pays more than the page said.",
+        "the same with the new price",
+    ),
+    "gateway-rule-limit": Explained(
+        "a tile that a rule would buy with more ε than is left to the rule",
+        "A rule spends at most what its author set.",
+        "the tile by hand, or another limit for the rule",
+    ),
     "gateway-argument": Explained(
         "a verb of the gateway with a missing, unknown or malformed argument",
         "A misspelled argument must not become a missing one.",

@@ -21,6 +21,7 @@ OF_CODES = {
     "gateway-approval": 403,
     "gateway-confirm": 403,
     "gateway-declined": 403,
+    "gateway-tile-price": 409,
     "gateway-origin": 403,
     "gateway-not-found": 404,
     "gateway-unknown-path": 404,

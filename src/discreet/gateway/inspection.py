@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from discreet._version import __version__
 from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged, NotAllowed, ServiceUnavailable
 from discreet.gateway import audit, late, policies
-from discreet.gateway.offices import Office, check_arguments, check_caller, time_text, verb
+from discreet.gateway.offices import Office, check_arguments, check_caller, verb
+from discreet.gateway.plain import time_text
 from discreet.gateway.tokens import Caller
 from discreet.ledger.store import URLS
 

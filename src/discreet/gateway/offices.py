@@ -6,7 +6,6 @@ names of the arguments, and returns plain values. The vault and the command line
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import wraps
@@ -14,15 +13,16 @@ from typing import Any, cast
 
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.exact.rational import check_epsilon, exactly
-from discreet.gateway import accounts, approvals, audit, late, limits, policies, questions, tokens
+from discreet.gateway import accounts, approvals, audit, late, limits, policies, tokens
 from discreet.gateway.accounts import find_account
 from discreet.gateway.agents import Agent, read_agent
 from discreet.gateway.approvals import ApprovalRequest
+from discreet.gateway.plain import guarantee_numbers as _guarantee
+from discreet.gateway.plain import time_text
 from discreet.gateway.policies import Proposal
 from discreet.gateway.settings import Settings, seconds_in
 from discreet.gateway.store import GatewayStore, numbers_in_meta
 from discreet.gateway.tokens import ROLES, Caller, TokenRow, login_error
-from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Ledger
 
 LONGEST_PAGE = 1000
@@ -48,7 +48,7 @@ VERBS: dict[str, Verb] = {}
 """Every verb of this file by its name."""
 
 
-def _verb(
+def verb(
     needs: Collection[str] = (),
     may: Collection[str] = (),
     *,
@@ -73,10 +73,6 @@ def _verb(
         return run
 
     return register
-
-
-verb = _verb
-"""The same for the verbs of other files."""
 
 
 def check_caller(caller: Caller | None, verb: str, roles: Collection[str], scope: str | None) -> None:
@@ -106,14 +102,14 @@ def check_arguments(verb: str, arguments: Mapping[str, Any], needs: Collection[s
 # --- logging in, and oneself --------------------------------------------------------------------------------
 
 
-@_verb(["link"], anybody=True)
+@verb(["link"], anybody=True)
 def login(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Use a login link: a token for some hours."""
     found = accounts.login(office.store, arguments["link"], office.now())
-    return {"token": found.text, "account": found.account, "expires": _time(found.expires)}
+    return {"token": found.text, "account": found.account, "expires": time_text(found.expires)}
 
 
-@_verb()
+@verb()
 def end_session(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Revoke the token that calls."""
     with office.store.write() as execute:
@@ -122,7 +118,7 @@ def end_session(office: Office, caller: Caller, arguments: Mapping[str, Any]) ->
     return {"revoked": gone}
 
 
-@_verb()
+@verb()
 def me(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Who the caller is, and what they may do."""
     with office.store.read() as execute:
@@ -132,13 +128,13 @@ def me(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str
         "role": caller.role,
         "database": office.settings.name,
         "scopes": [scope for scope in tokens.SCOPES if scope in caller.scopes],
-        "expires": None if caller.expires is None else _time(caller.expires),
+        "expires": None if caller.expires is None else time_text(caller.expires),
         "limits": _limits(office, caller),
         "suspended": stopped,
     }
 
 
-@_verb(may=["via"])
+@verb(may=["via"])
 def budget(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """What the caller may still spend, and about how many questions that is."""
     view = ledger_view(office, caller)
@@ -153,18 +149,6 @@ def budget(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict
     found["about"] = f"about {number:,} questions with ε = {limits.shown(each)}"
     bits = late.promised_bits(office.store, office.settings.late_at_most)
     return found | {"promise": f"{view.limit} plus {bits:g} bits that times may have told"}
-
-
-@_verb(may=["first", "last"])
-def history(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The questions of the caller's account."""
-    first, last = _page(arguments, questions.count(office.store, caller.account))
-    found = questions.history(office.store, caller.account, first, last)
-    shown = [
-        {"number": one.number, "receipt": one.receipt, "sql": one.sql, "options": one.options, "at": _time(one.at)}
-        for one in found
-    ]
-    return {"questions": shown}
 
 
 def ledger_view(office: Office, caller: Caller) -> Ledger | None:
@@ -182,7 +166,7 @@ def _limits(office: Office, caller: Caller, agent: Agent | None = None) -> dict[
 # --- accounts -----------------------------------------------------------------------------------------------
 
 
-@_verb(roles=("owner", "steward", "auditor"), scope="manage", name="accounts")
+@verb(roles=("owner", "steward", "auditor"), scope="manage", name="accounts")
 def list_accounts(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """All accounts with their limits, and what the owner should know."""
     said, now = limits.alerts(office.store), office.now()
@@ -216,7 +200,7 @@ def list_accounts(office: Office, caller: Caller, arguments: Mapping[str, Any]) 
     }
 
 
-@_verb(["name"], ["role", "epsilon", "delta"], roles=("owner",), scope="manage", name="open")
+@verb(["name"], ["role", "epsilon", "delta"], roles=("owner",), scope="manage", name="open")
 def open_account(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Open an account. Returns a login link for its holder."""
     role = arguments.get("role") or "analyst"
@@ -226,7 +210,7 @@ def open_account(office: Office, caller: Caller, arguments: Mapping[str, Any]) -
     return {"account": name, "role": role, **_link(office, secret)}
 
 
-@_verb(["name"], roles=("owner",), scope="manage")
+@verb(["name"], roles=("owner",), scope="manage")
 def link(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """A new login link for an account. Earlier links are no longer valid."""
     secret = accounts.new_link(office.store, arguments["name"], by=caller, now=office.now())
@@ -234,16 +218,16 @@ def link(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[s
 
 
 def _link(office: Office, secret: str) -> dict[str, str]:
-    return {"link": f"{office.settings.url}/login#{secret}", "expires": _time(office.now() + accounts.LINK)}
+    return {"link": f"{office.settings.url}/login#{secret}", "expires": time_text(office.now() + accounts.LINK)}
 
 
-@_verb([], ["name"], roles=("owner", "steward"), scope="manage")
+@verb([], ["name"], roles=("owner", "steward"), scope="manage")
 def suspend(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Suspend an account at once, or stop all charged questions."""
     return _set_suspended(office, caller, arguments, suspended=True)
 
 
-@_verb([], ["name"], roles=("owner",), scope="manage")
+@verb([], ["name"], roles=("owner",), scope="manage")
 def resume(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Resume an account, or all charged questions, which clears the count of late answers."""
     return _set_suspended(office, caller, arguments, suspended=False)
@@ -255,7 +239,7 @@ def _set_suspended(office: Office, caller: Caller, arguments: Mapping[str, Any],
     return {"account": name, "suspended": suspended}
 
 
-@_verb(["name", "epsilon", "why"], ["delta"], roles=("owner",), scope="manage", name="raise")
+@verb(["name", "epsilon", "why"], ["delta"], roles=("owner",), scope="manage", name="raise")
 def raise_limit(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Raise the limit of an account."""
     name, epsilon, delta, why = (arguments.get(key) for key in ("name", "epsilon", "delta", "why"))
@@ -265,7 +249,7 @@ def raise_limit(office: Office, caller: Caller, arguments: Mapping[str, Any]) ->
     return {"account": name, "limit": _guarantee(found)}
 
 
-@_verb(["name", "why"], ["epsilon", "delta"], roles=("owner",), scope="manage")
+@verb(["name", "why"], ["epsilon", "delta"], roles=("owner",), scope="manage")
 def renew(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Begin a new period of an account."""
     name, epsilon, delta, why = (arguments.get(key) for key in ("name", "epsilon", "delta", "why"))
@@ -273,7 +257,7 @@ def renew(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[
     return {"account": name, "limit": _guarantee(found)}
 
 
-@_verb(["name", "role"], ["epsilon", "delta"], roles=("owner",), scope="manage")
+@verb(["name", "role"], ["epsilon", "delta"], roles=("owner",), scope="manage")
 def role(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Change the role of an account."""
     terms = {key: arguments.get(key) for key in ("epsilon", "delta")}
@@ -285,7 +269,7 @@ def role(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[s
 # --- tokens -------------------------------------------------------------------------------------------------
 
 
-@_verb(may=["account"], scope="manage", name="tokens")
+@verb(may=["account"], scope="manage", name="tokens")
 def list_tokens(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The tokens of the caller. The owner sees those of an account, or all."""
     named = arguments.get("account")
@@ -295,7 +279,7 @@ def list_tokens(office: Office, caller: Caller, arguments: Mapping[str, Any]) ->
     return {"tokens": [_token(one) for one in found]}
 
 
-@_verb(may=["account", "name", "scopes", "expires", "epsilon"], scope="manage")
+@verb(may=["account", "name", "scopes", "expires", "epsilon"], scope="manage")
 def token(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Make a token, whose text is in this reply only."""
     given = {key: value for key, value in arguments.items() if value is not None}
@@ -319,7 +303,12 @@ def token(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[
             raise NotAllowed("A token can have only the scopes of the token that makes it.", code="gateway-role")
         terms: dict[str, Any] = {"name": name, "scopes": scopes, "now": now, "lifetime": lifetime, "epsilon": epsilon}
         tokens.add_token(execute, made, account.name, **terms)
-        details = {"account": account.name, "token": made.id, "scopes": list(scopes), "expires": _time(now + lifetime)}
+        details = {
+            "account": account.name,
+            "token": made.id,
+            "scopes": list(scopes),
+            "expires": time_text(now + lifetime),
+        }
         details |= {} if epsilon is None else {"epsilon": limits.shown(epsilon)}
         audit.append(execute, now, caller.account, "token made", details)
         shown = tokens.token_row(execute, made.id)
@@ -335,7 +324,7 @@ def _scopes(given: Any) -> Collection[str] | None:
     return given
 
 
-@_verb(may=["id", "account"], scope="manage")
+@verb(may=["id", "account"], scope="manage")
 def revoke(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Revoke a token at once, or all tokens and login links of an account."""
     identity, account = arguments.get("id"), arguments.get("account")
@@ -353,7 +342,7 @@ def revoke(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict
     return {"revoked": gone}
 
 
-@_verb(["id"], scope="manage")
+@verb(["id"], scope="manage")
 def rotate(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Give a token a new secret. The old one is no longer valid. Its scopes, end and limit stay."""
     now = office.now()
@@ -369,7 +358,7 @@ def rotate(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict
     return {"token": made.text, **_token(found)}
 
 
-@_verb(["token"], anybody=True)
+@verb(["token"], anybody=True)
 def leaked(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Revoke a token that was found somewhere. The reply is always the same."""
     with office.store.write() as execute:
@@ -404,8 +393,8 @@ def _token(row: TokenRow) -> dict[str, Any]:
         "account": row.account,
         "name": row.name,
         "scopes": list(row.scopes),
-        "made": _time(row.at),
-        "expires": _time(row.expires),
+        "made": time_text(row.at),
+        "expires": time_text(row.expires),
         "revoked": row.revoked,
         "epsilon": None if row.epsilon is None else float(row.epsilon),
         "spent": float(row.spent),
@@ -415,7 +404,7 @@ def _token(row: TokenRow) -> dict[str, Any]:
 # --- requests and the policy --------------------------------------------------------------------------------
 
 
-@_verb()
+@verb()
 def requests(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Questions that wait for a second person: one's own, or for who decides all."""
     everyone = caller.role in approvals.DECIDING and "manage" in caller.scopes
@@ -423,7 +412,7 @@ def requests(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> di
     return {"requests": [_request(one) for one in found]}
 
 
-@_verb(["number", "decision"], ["why"], roles=approvals.DECIDING, scope="manage")
+@verb(["number", "decision"], ["why"], roles=approvals.DECIDING, scope="manage")
 def decide(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Approve or refuse a question."""
     number, decision, why = (arguments.get(key) for key in ("number", "decision", "why"))
@@ -436,14 +425,14 @@ def _request(one: ApprovalRequest) -> dict[str, Any]:
         "account": one.account,
         "sql": one.sql,
         "epsilon": float(one.epsilon),
-        "at": _time(one.at),
+        "at": time_text(one.at),
         "state": one.state,
         "decided_by": one.decided_by,
         "why": one.why,
     }
 
 
-@_verb()
+@verb()
 def policy(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The public text of the policy, its versions, and proposals: one's own, or all for who decides or audits."""
     found = policies.versions(office.store)
@@ -452,19 +441,19 @@ def policy(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict
     return {
         "version": found[-1].number if found else 0,
         "text": found[-1].content if found else "",
-        "versions": [{"number": one.number, "at": _time(one.at), "chain": one.chain} for one in found],
+        "versions": [{"number": one.number, "at": time_text(one.at), "chain": one.chain} for one in found],
         "proposals": [_proposal(one) for one in shown],
     }
 
 
-@_verb(["text"], ["why"], roles=("owner", "steward", "analyst", "service"), scope="explain")
+@verb(["text"], ["why"], roles=("owner", "steward", "analyst", "service"), scope="explain")
 def propose(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Propose another text of the policy."""
     found = policies.propose(office.store, caller, arguments["text"], arguments.get("why"), office.now())
     return _proposal(found)
 
 
-@_verb(["number", "decision"], ["why"], roles=approvals.DECIDING, scope="manage")
+@verb(["number", "decision"], ["why"], roles=approvals.DECIDING, scope="manage")
 def decide_policy(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Accept or refuse a proposal."""
     number, decision, why = (arguments.get(key) for key in ("number", "decision", "why"))
@@ -478,7 +467,7 @@ def _proposal(one: Proposal) -> dict[str, Any]:
         "why": one.why,
         "base": one.base,
         "diff": one.diff,
-        "at": _time(one.at),
+        "at": time_text(one.at),
         "state": one.state,
         "decided_by": one.decided_by,
         "decided_why": one.decided_why,
@@ -488,28 +477,28 @@ def _proposal(one: Proposal) -> dict[str, Any]:
 # --- the records --------------------------------------------------------------------------------------------
 
 
-@_verb(may=["first", "last"], roles=("owner", "auditor"), scope="manage")
+@verb(may=["first", "last"], roles=("owner", "auditor"), scope="manage")
 def record(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The entries of the ledger, by number. Without numbers, the last ones."""
     count = office.ledger.count
-    first, last = _page(arguments, count)
+    first, last = page_of(arguments, count)
     return {"count": count, "entries": [entry.exported() for entry in office.ledger.entries(first, last)]}
 
 
-@_verb(may=["first", "last"], roles=("owner", "auditor"), scope="manage", name="audit")
+@verb(may=["first", "last"], roles=("owner", "auditor"), scope="manage", name="audit")
 def read_audit(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The lines of the audit, by number. Without numbers, the last ones."""
     count = audit.count(office.store)
-    first, last = _page(arguments, count)
+    first, last = page_of(arguments, count)
     shown = [
-        {"number": one.number, "at": _time(one.at / 1e6), "who": one.who, "what": one.what, "details": one.content}
+        {"number": one.number, "at": time_text(one.at / 1e6), "who": one.who, "what": one.what, "details": one.content}
         | {"chain": one.chain}
         for one in audit.lines(office.store, first, last)
     ]
     return {"count": count, "lines": shown}
 
 
-def _page(arguments: Mapping[str, Any], count: int) -> tuple[int, int]:
+def page_of(arguments: Mapping[str, Any], count: int) -> tuple[int, int]:
     """The first and the last number that are wanted: at most a page."""
     given = [arguments.get(key) for key in ("first", "last")]
     if any(one is not None and (type(one) is not int or not 0 < one < 2**31) for one in given):
@@ -524,19 +513,3 @@ def _page(arguments: Mapping[str, Any], count: int) -> tuple[int, int]:
 def _is_stopped(office: Office, execute: Any) -> bool:
     numbers = numbers_in_meta(execute)
     return bool(numbers["stopped"]) or numbers["late"] > office.settings.late_allowed
-
-
-def _guarantee(found: Guarantee | None) -> dict[str, float] | None:
-    if found is None:
-        return None
-    names = ("epsilon", "delta", "rho", "mu")
-    return {name: float(getattr(found, name)) for name in names if hasattr(found, name)}
-
-
-def time_text(seconds: float) -> str:
-    """A time as replies have it."""
-    return _time(seconds)
-
-
-def _time(seconds: float) -> str:
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="seconds")

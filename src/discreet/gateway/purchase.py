@@ -12,7 +12,6 @@ from discreet.gateway import late, limits, questions
 from discreet.gateway.accounts import CHARGED
 from discreet.gateway.asking import Asked
 from discreet.gateway.clock import Slot
-from discreet.gateway.store import GatewayStore
 from discreet.gateway.tokens import Caller
 from discreet.ledger.record import read_guarantee
 
@@ -66,7 +65,7 @@ class Purchase:
             return
         header = slot.reply.header
         if header.get("ok"):
-            note(vault.store, self._caller, self._asked, header["receipt"])
+            note(vault, self._caller, self._asked, header["receipt"], since=self.before)
         refused = header.get("kind") == BudgetExhausted.__name__
         if (header.get("ok") or refused) and self._epsilon and not self._is_charged(slot):
             limits.undo(vault.store, self._reserved)
@@ -76,10 +75,13 @@ class Purchase:
         return bool(self._ledger.charges_of(slot.charging, after=self.before))
 
 
-def note(store: GatewayStore, caller: Caller, asked: Asked, receipt: str) -> None:
-    """Remember what a receipt was for, so that its answer can be asked for again."""
+def note(vault: Vault, caller: Caller, asked: Asked, receipt: str, *, since: int | None = None) -> None:
+    """Remember what a receipt was for, so that its answer can be asked for again. What was charged for it are the
+    entries after `since`.
+    """
     options = {**asked.options, **({} if asked.key is None else {"key": asked.key})}
-    questions.note_question(store, caller.account, receipt, asked.sql, options, time.time())
+    given = (vault.store, caller.account, receipt, asked.sql, options, time.time())
+    questions.note_question(*given, version=vault.settings.version, since=since)
 
 
 def account_of(caller: Caller) -> str:

@@ -5,7 +5,7 @@ ledger.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,33 +14,48 @@ from discreet.gateway.audit import microseconds
 from discreet.gateway.store import GatewayStore
 from discreet.ledger.record import canonical
 
-_COLUMNS = "number, receipt, sql, options, at"
+_COLUMNS = "number, receipt, sql, options, at, version, since"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A question that was answered: what was asked, and with which options."""
+    """A question that was answered: what was asked, with which options, and of which version of the data. Entries of
+    its receipt after `since` were charged for it. None if none was.
+    """
 
     number: int
     receipt: str
     sql: str
     options: dict[str, Any]
     at: float
+    version: str
+    since: int | None
 
 
 def note_question(
-    store: GatewayStore, account: str, receipt: str, sql: str, options: Mapping[str, Any], now: float
+    store: GatewayStore,
+    account: str,
+    receipt: str,
+    sql: str,
+    options: Mapping[str, Any],
+    now: float,
+    *,
+    version: str = "",
+    since: int | None = None,
 ) -> None:
     """Remember what a receipt was for. Asked again, it is still one question."""
     with store.read() as execute:
-        if execute("SELECT 1 FROM questions WHERE account = ? AND receipt = ?", account, receipt):
+        found = execute("SELECT since FROM questions WHERE account = ? AND receipt = ?", account, receipt)
+        if found and (since is None or found[0][0] is not None):
             return
     with store.write() as execute:
         number = execute("SELECT COALESCE(MAX(number), 0) + 1 FROM questions WHERE account = ?", account)[0][0]
         execute(
-            "INSERT INTO questions (account, number, receipt, sql, options, at) VALUES (?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (account, receipt) DO NOTHING",
+            "INSERT INTO questions (account, number, receipt, sql, options, at, version, since) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account, receipt) "
+            "DO UPDATE SET since = COALESCE(questions.since, excluded.since)",
             *(account, number, receipt, storable(sql), storable(canonical(dict(options))), microseconds(now)),
+            *(version, since),
         )
 
 
@@ -63,6 +78,36 @@ def history(store: GatewayStore, account: str, first: int = 1, last: int | None 
     return [_question(row) for row in found]
 
 
+def search(
+    store: GatewayStore, account: str, find: str, last: int, first: int, most: int
+) -> tuple[int, list[Question]]:
+    """How many questions up to number `last` have a text in them, and `most` of these after the first ones, newest
+    first.
+    """
+    like = "".join(f"!{sign}" if sign in "!%_" else sign for sign in storable(find).lower())
+    where = "FROM questions WHERE account = ? AND number <= ? AND LOWER(sql) LIKE ? ESCAPE '!'"
+    given = (account, last, f"%{like}%")
+    with store.read() as execute:
+        total = int(execute(f"SELECT COUNT(*) {where}", *given)[0][0])
+        found = execute(f"SELECT {_COLUMNS} {where} ORDER BY number DESC LIMIT ? OFFSET ?", *given, most, first)
+    return total, [_question(row) for row in found]
+
+
+def picked(store: GatewayStore, account: str, numbers: Sequence[int]) -> list[tuple[str, float]]:
+    """The receipts and times of the questions with these numbers, oldest first."""
+    if not numbers:
+        return []
+    marks = ", ".join("?" for _ in numbers)
+    statement = f"SELECT receipt, at FROM questions WHERE account = ? AND number IN ({marks}) ORDER BY number"
+    with store.read() as execute:
+        return [(receipt, at / 1e6) for receipt, at in execute(statement, account, *numbers)]
+
+
+def entries_in(receipt: str) -> list[int]:
+    """The numbers of the entries that a receipt names, such as 12 and 13 in "12-a0b1, 13-c2d3"."""
+    return [int(part.partition("-")[0]) for part in receipt.split(", ") if part.partition("-")[0].isdecimal()]
+
+
 def count(store: GatewayStore, account: str) -> int:
     """How many questions an account has asked."""
     with store.read() as execute:
@@ -70,5 +115,6 @@ def count(store: GatewayStore, account: str) -> int:
 
 
 def _question(row: tuple[Any, ...]) -> Question:
-    number, receipt, sql, options, at = row
-    return Question(number=number, receipt=receipt, sql=sql, options=json.loads(options), at=at / 1e6)
+    number, receipt, sql, options, at, version, since = row
+    given = json.loads(options)
+    return Question(number=number, receipt=receipt, sql=sql, options=given, at=at / 1e6, version=version, since=since)

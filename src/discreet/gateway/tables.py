@@ -125,5 +125,45 @@ _AGENTS = (
     "ALTER TABLE reservations ADD COLUMN mcp {integer} NOT NULL DEFAULT 0",
 )
 
-MIGRATIONS = (_FIRST, _SCRAM, _AGENTS)
+_DASHBOARDS = (
+    # the version of the data that a question was asked of, and the last entry before it: later ones of its receipt
+    # were charged for it. It is NULL if none was.
+    "ALTER TABLE questions ADD COLUMN version TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE questions ADD COLUMN since {integer} DEFAULT 0",
+    """CREATE TABLE dashboards (
+        number {integer} PRIMARY KEY,
+        author TEXT NOT NULL,
+        title TEXT NOT NULL,
+        state TEXT NOT NULL,
+        rule TEXT NOT NULL,
+        units TEXT NOT NULL,
+        spent TEXT NOT NULL,
+        at {integer} NOT NULL)""",
+    "CREATE INDEX dashboards_of_author ON dashboards (author)",
+    """CREATE TABLE tiles (
+        number {integer} PRIMARY KEY,
+        dashboard {integer} NOT NULL REFERENCES dashboards (number),
+        place {integer} NOT NULL,
+        title TEXT NOT NULL,
+        sql TEXT NOT NULL,
+        options TEXT NOT NULL,
+        name TEXT NOT NULL,
+        tries {integer} NOT NULL,
+        receipt TEXT NOT NULL,
+        version TEXT NOT NULL,
+        answer {bytes} NOT NULL,
+        digest TEXT NOT NULL,
+        at {integer} NOT NULL,
+        refused TEXT NOT NULL)""",
+    "CREATE INDEX tiles_of_dashboard ON tiles (dashboard, place)",
+    # what a rule has set aside for a tile and a version, before it was charged
+    """CREATE TABLE tile_purchases (
+        tile {integer} NOT NULL,
+        version TEXT NOT NULL,
+        units TEXT NOT NULL,
+        PRIMARY KEY (tile, version))""",
+    "INSERT INTO meta (name, value) VALUES ('dashboards', '0'), ('tiles', '0')",
+)
+
+MIGRATIONS = (_FIRST, _SCRAM, _AGENTS, _DASHBOARDS)
 """What each version added. The version of a database is the number of those that were applied."""

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +24,7 @@ from discreet.errors import (
     QueryError,
     ServiceUnavailable,
 )
-from discreet.gateway import audit, late, limits, offices, policies, questions
+from discreet.gateway import audit, late, limits, policies, questions, tiles
 from discreet.gateway.accounts import Login, begin_session
 from discreet.gateway.asking import OPTIONS, Asked, read_options, read_question, text_of
 from discreet.gateway.clock import Lanes, Slot
@@ -41,6 +42,7 @@ from discreet.gateway.settings import Settings, load_settings
 from discreet.gateway.snapshot import published
 from discreet.gateway.store import GatewayStore
 from discreet.gateway.tokens import ROLES, Caller, Callers, digest_of, login_error
+from discreet.gateway.verbs import VERBS
 from discreet.ledger import Ledger
 from discreet.ledger.book import WHOLE
 from discreet.ledger.ledger import key_reused_error
@@ -85,6 +87,7 @@ class Vault:
         self._running: dict[tuple[Any, ...], asyncio.Task[Frame]] = {}
         self.purchases: set[Purchase] = set()
         """What is bought in the slots that run now."""
+        self._keeping_up: asyncio.Task[None] | None = None
         self._ending = False
         self.is_unsettled = False
         """Whether a late question could not be settled. Then nothing is charged until the vault is started again."""
@@ -100,12 +103,15 @@ class Vault:
     async def start(self) -> None:
         """Start the processes that plan and answer."""
         await asyncio.gather(self._lanes.start(), self._readers.start())
+        self._keeping_up = asyncio.get_running_loop().create_task(tiles.keep_up(self))
 
     async def drain(self) -> None:
         """Charge nothing new, wait for the slots that are running, and end."""
         self._ending = True
         while self._running:
             await asyncio.wait(self._running.values())
+        if self._keeping_up is not None:
+            await asyncio.wait([self._keeping_up])
         self._lanes.stop()
         self._readers.stop()
         self._books.shutdown()
@@ -115,6 +121,13 @@ class Vault:
         """Run what reads or writes a database without holding up the others."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._books, lambda: call(*given, **named))
+
+    in_books = _in_books
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether nothing new is charged any more."""
+        return self._ending
 
     # --- requests -------------------------------------------------------------------------------------------
 
@@ -144,7 +157,7 @@ class Vault:
             self._connected.end(str(frame.header.get("token")))
             return json_frame({})
         if verb in _OPEN:
-            return json_frame(await self._in_books(offices.VERBS[verb], self.office, None, frame.arguments))
+            return json_frame(await self._in_books(VERBS[verb], self.office, None, frame.arguments))
         caller = await self._caller(frame.header.get("token"))
         if verb in _VERBS:
             try:
@@ -157,8 +170,10 @@ class Vault:
             return answered
         if verb in INSPECTIONS:
             return json_frame(await INSPECTIONS[verb](self, caller, frame.arguments))
-        if verb in offices.VERBS:
-            return json_frame(await self._in_books(offices.VERBS[verb], self.office, caller, frame.arguments))
+        if verb in tiles.VERBS:
+            return json_frame(await tiles.VERBS[verb](self, caller, frame.arguments))
+        if verb in VERBS:
+            return json_frame(await self._in_books(VERBS[verb], self.office, caller, frame.arguments))
         raise InvalidArgument("There is no such request.", code="gateway-not-found")
 
     async def _caller(self, token: Any) -> Caller:
@@ -238,6 +253,15 @@ class Vault:
             task.add_done_callback(lambda done: self._forget(same, done))
         return await asyncio.shield(self._running[same])
 
+    answer = _answer
+
+    async def price(self, caller: Caller, asked: Asked) -> Fraction:
+        """The ε that a question would cost now: 0 if it was bought before."""
+        reply = await self._readers.ask("ask", await self._given(caller, asked), caller.account)
+        if not reply.header.get("ok"):
+            raise _failure(reply)
+        return Fraction(reply.header["epsilon"] if reply.header.get("bought") is False else 0)
+
     async def _find_or_buy(self, caller: Caller, asked: Asked, name: tuple[str, str, str]) -> Frame:
         key = asked.ledger_key
         before = None if key is None else await self._in_books(late.late_with, self.store, caller.account, key)
@@ -251,7 +275,7 @@ class Vault:
             raise _failure(reply)
         if reply.header.get("bought") is not False:
             if reply.header["receipt"] is not None:  # otherwise it is public, and says what remains now
-                await self._in_books(note, self.store, caller, asked, reply.header["receipt"])
+                await self._in_books(note, self, caller, asked, reply.header["receipt"])
                 if reply.header["own"]:  # otherwise it says what remains to this reader now
                     self._remembered.put(name, answer_frame(reply))
             return answer_frame(reply)
@@ -351,7 +375,7 @@ class Vault:
             slot = await self._lanes.run({**given, "others": []}, asked.length, begin, settle, alone=alone)
         except _Bought as bought:
             if bought.reply.header["receipt"] is not None:
-                await self._in_books(note, self.store, caller, asked, bought.reply.header["receipt"])
+                await self._in_books(note, self, caller, asked, bought.reply.header["receipt"])
             return answer_frame(bought.reply)
         finally:
             self.purchases.discard(purchase)
@@ -444,7 +468,7 @@ _VERBS: dict[str, Any] = {
 _SCRAM: dict[str, Any] = {"scram_first": Vault._scram_first, "scram_final": Vault._scram_final}
 """The two steps of a login of the PostgreSQL protocol. Neither needs a token."""
 
-_KNOWN = {*_VERBS, *_SCRAM, *INSPECTIONS, *offices.VERBS, "logout"}
+_KNOWN = {*_VERBS, *_SCRAM, *INSPECTIONS, *VERBS, *tiles.VERBS, "logout"}
 
 
 def _buys(caller: Caller, asked: Asked) -> bool:

@@ -37,9 +37,9 @@ class Period:
     adaptive: bool
 
 
-def periods_of(execute: Execute, analyst: str, protects: Unit) -> tuple[Period, ...]:
-    """The periods of an account, oldest first."""
-    found, at = [], book.head(execute).number
+def periods_of(execute: Execute, analyst: str, protects: Unit, last: int | None = None) -> tuple[Period, ...]:
+    """The periods of an account, oldest first, up to now or to an entry."""
+    found, at = [], book.head(execute).number if last is None else last
     while True:
         terms = book.terms(execute, analyst, at)
         if terms is None:
