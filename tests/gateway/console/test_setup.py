@@ -70,7 +70,7 @@ def first_run(folder: Path, source: Source) -> Iterator[Running]:
     made = FirstRun(
         source=source,
         policy=folder / "clinic.toml",
-        http="127.0.0.1:8080",
+        gateway={"http": "127.0.0.1:8080"},
         link=digest_of(SECRET),
         begin=lambda: begun.append(True),
     )

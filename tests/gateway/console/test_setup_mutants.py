@@ -32,7 +32,7 @@ def first_run(folder: Path, source: Source | None = None) -> FirstRun:
     if source is None:
         pyarrow.parquet.write_table(pa.table({"user_id": [1, 2], "age": [3, 4]}), folder / "people.parquet")
         source = read_source([str(folder / "people.parquet")], folder / "clinic.toml")
-    known: Any = {"policy": folder / "clinic.toml", "http": "127.0.0.1:8080", "begin": lambda: None}
+    known: Any = {"policy": folder / "clinic.toml", "gateway": {"http": "127.0.0.1:8080"}, "begin": lambda: None}
     return FirstRun(source=source, link=digest_of(SECRET), **known)
 
 

@@ -220,7 +220,7 @@ def _number(value: Any, name: str) -> float | None:
 # --- the policy ---------------------------------------------------------------------------------------------
 
 
-def policy_text(draft: Draft, source: Source, name: str, http: str) -> str:
+def policy_text(draft: Draft, source: Source, name: str, gateway: Mapping[str, Any]) -> str:
     """The policy as it will be written."""
     people = draft.named("people")
     if not people:
@@ -236,7 +236,7 @@ def policy_text(draft: Draft, source: Source, name: str, http: str) -> str:
         for one in source.tables
         if draft.tables[one].use != "left out"
     ]
-    parts.append(_gateway_lines(draft, http))
+    parts.append(_gateway_lines(draft, gateway))
     return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
 
 
@@ -261,13 +261,10 @@ def _table_lines(name: str, table: TableDraft, source: Source, person: str) -> I
     yield from column_lines(name, columns, untyped=untyped)
 
 
-def _gateway_lines(draft: Draft, http: str) -> list[str]:
+def _gateway_lines(draft: Draft, gateway: Mapping[str, Any]) -> list[str]:
     after = "0" if draft.answer_after == "0" else quote(draft.answer_after)
-    lines = [
-        "[gateway]",
-        f"http = {quote(http)}",
-        with_note(f"answer_after = {after}", "every charged answer leaves then"),
-    ]
+    lines = ["[gateway]", *(f"{name} = {value_text(value)}" for name, value in gateway.items())]
+    lines.append(with_note(f"answer_after = {after}", "every charged answer leaves then"))
     question = {"default": draft.question_default, "most": draft.question_most}
     said = [f"{name} = {value_text(value)}" for name, value in question.items() if value is not None]
     return [*lines, *(["[gateway.question]", *said] if said else [])]

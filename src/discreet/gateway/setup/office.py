@@ -32,7 +32,8 @@ class FirstRun:
 
     source: Source
     policy: Path
-    http: str
+    gateway: Mapping[str, Any]
+    """What is said in [gateway] about this machine: the address, and users of its own."""
     link: str = field(repr=False)
     """The digest of the secret in the printed link. Empty once it was used."""
     begin: Callable[[], None]
@@ -135,7 +136,7 @@ class FirstRun:
         return {"chosen": True}
 
     def _check(self, made: drafts.Draft) -> str:
-        text = drafts.policy_text(made, self.source, self.policy.stem, self.http)
+        text = drafts.policy_text(made, self.source, self.policy.stem, self.gateway)
         drafts.checked(text, self.policy.parent)
         return text
 
@@ -143,7 +144,7 @@ class FirstRun:
         """The policy that follows from the decisions, without the password of a database."""
         self._check(self.draft)
         url = None if self.source.url is None else shown_url(self.source.url)
-        return {"text": drafts.policy_text(self.draft, replace(self.source, url=url), self.policy.stem, self.http)}
+        return {"text": drafts.policy_text(self.draft, replace(self.source, url=url), self.policy.stem, self.gateway)}
 
     def write(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Write the policy, open its ledger and the owner's account, and have it served. A session of that account."""
