@@ -16,6 +16,7 @@ import pytest
 from rich.console import Console
 
 import discreet as dp
+from discreet.cli.serve import serve as command
 from discreet.demo import gateway as demo
 from discreet.gateway import serve
 from discreet.gateway.settings import load_settings
@@ -148,3 +149,8 @@ def test_systemd_is_told(tmp_path, monkeypatch):
         serve._notify("READY=1")
         assert listening.recv(100) == b"READY=1"
     serve._notify("STOPPING=1")  # nobody listens: it is no error
+
+
+def test_serving_needs_a_policy_or_data():
+    with refuses(dp.InvalidArgument, "command-policy"):
+        command()

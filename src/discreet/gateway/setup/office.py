@@ -124,8 +124,8 @@ class FirstRun:
         step, given = arguments["step"], arguments["given"]
         if not isinstance(given, dict):
             raise InvalidArgument("given is an object with the fields of the step.", code="gateway-argument")
-        if step == "tables":
-            self.draft = drafts.with_uses(self.draft, self.source, given)
+        if step in ("tables", "some tables"):
+            self.draft = drafts.with_uses(self.draft, self.source, given, is_last=step == "tables")
         elif step == "limits":
             self.draft = drafts.with_limits(self.draft, given)
         elif isinstance(step, dict) and isinstance(step.get("table"), str):
