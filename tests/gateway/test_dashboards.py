@@ -272,7 +272,12 @@ def test_only_who_may_spend_sets_a_rule(shared):
     refused(shared.call("set_rule", shared.token("ada", scopes=["replay", "manage"]), **given), "gateway-role")
     small = shared.value(shared.ada, "token", epsilon=0.1, scopes=["ask", "replay", "manage"])["token"]
     refused(shared.call("set_rule", small, **given), "gateway-role")
-    for wrong in ({"rule": "rule"}, {"rule": "by hand", "epsilon": 1}, {"rule": "always"}, {"rule": "rule", "epsilon": -1}):
+    for wrong in (
+        {"rule": "rule"},
+        {"rule": "by hand", "epsilon": 1},
+        {"rule": "always"},
+        {"rule": "rule", "epsilon": -1},
+    ):
         assert not shared.call("set_rule", shared.ada, number=shared.number, **wrong).header["ok"]
     refused(shared.call("dashboards", shared.token("ada", scopes=["explain"])), "gateway-role")
 
