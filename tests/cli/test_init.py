@@ -18,7 +18,7 @@ import pytest
 import discreet as dp
 from discreet.cli import init as init_command
 from discreet.cli import main
-from discreet.cli.init import policy_text
+from discreet.datasets.drafts import policy_text
 from discreet.datasets.policy import load
 
 from ..refusing import refuses

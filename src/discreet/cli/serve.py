@@ -8,11 +8,33 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.options import NamedPolicy
+from discreet.cli.completion import policies
+from discreet.errors import InvalidArgument
 
 
 def serve(
-    policy: NamedPolicy,
+    policy: Annotated[
+        str | None,
+        typer.Argument(
+            help="The policy of the data (*.toml). With --new, the file to write; by default it is named like the "
+            "data.",
+            autocompletion=policies,
+            show_default=False,
+        ),
+    ] = None,
+    new: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DATA",
+            help="A first run: set up a policy for a file, a folder or a postgresql:// database in the browser, and "
+            "serve it. May be repeated for files.",
+            show_default=False,
+        ),
+    ] = None,
+    header: Annotated[
+        bool,
+        typer.Option("--header", help="With --new: first lines of CSV files, and keys of JSON files, are names."),
+    ] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Only check that the desk cannot read the data. Fails if it can.")
     ] = False,
@@ -32,7 +54,11 @@ def serve(
     SIGHUP replaces the running pair by a new one, after an upgrade or a change of the policy, and nothing is lost.
     SIGTERM and Ctrl-C let running answers finish.
 
+    With --new there is no policy yet: open the printed link in a browser, and decide who is protected and what may be
+    spent. Names and types of columns are read, and no row is shown. An existing file is not changed.
+
     Examples:
+      $ discreet serve --new visits.parquet
       $ discreet serve clinic.toml --calibrate
       $ discreet account clinic.toml open alice --epsilon 3
       $ sudo discreet serve clinic.toml
@@ -43,6 +69,14 @@ def serve(
     from discreet.gateway.serve import Supervisor
     from discreet.gateway.serve import check as check_isolation
 
+    if new:
+        _first_run(new, policy, header=header, isolated=not not_isolated)
+        return
+    if policy is None:
+        raise InvalidArgument(
+            "Name a policy, such as clinic.toml, or data to begin with: discreet serve --new visits.parquet.",
+            code="command-policy",
+        )
     if check:
         check_isolation(policy)
         print("isolated: the desk can read neither the data, nor the ledger, nor the accounts")
@@ -61,6 +95,19 @@ def serve(
         print("ready", *(f"  {name:9} {address}" for name, address in supervisor.addresses().items()), sep="\n")
         sys.stdout.flush()
         supervisor.watch()
+
+
+def _first_run(data: list[str], policy: str | None, *, header: bool, isolated: bool) -> None:
+    from discreet.gateway.first_run import FirstRun
+
+    first_run = FirstRun(data, policy, header=header, isolated=isolated)
+    for problem in first_run.problems:
+        print(f"NOT ISOLATED: {problem}", file=sys.stderr)
+    with first_run.running():
+        print("ready", f"  http      http://{first_run.address}", f"  owner     {first_run.link}", sep="\n")
+        print("Open the owner's link in a browser on this machine. It works once.", file=sys.stderr)
+        sys.stdout.flush()
+        first_run.watch()
 
 
 def _calibrate(policy: str) -> None:

@@ -26,6 +26,11 @@ COMMANDS = {
         "Somebody must say whose a row is.",
         "`--person patient_id`",
     ),
+    "command-policy": Explained(
+        "`discreet serve` without a policy",
+        "The policy says what is served.",
+        "`discreet serve clinic.toml`, or `discreet serve --new visits.parquet`",
+    ),
     "command-poll": Explained(
         "`discreet shuffle init poll.toml --bit --choices a,b`",
         "A poll asks for one of its choices, or for yes or no.",

@@ -240,4 +240,24 @@ GATEWAY = {
         "It is planned again in its slot. How long a plan takes depends on the text and on nobody.",
         "a simpler question, or a longer `answer_after`",
     ),
+    "gateway-verify-size": Explained(
+        "verifying a record of more than 100,000 entries in the console",
+        "Others would wait for it.",
+        "`discreet ledger clinic.ledger --verify` and `discreet account clinic.toml audit --verify`",
+    ),
+    "setup-source": Explained(
+        "`discreet serve --new postgresql://host/clinic --new visits.parquet`",
+        "One policy has one engine.",
+        "one database, or one or more files",
+    ),
+    "setup-choice": Explained(
+        "a step of a first run with a choice that is not in its list, or with two that exclude each other",
+        "The policy is made from what is chosen.",
+        "one of the choices that the page shows",
+    ),
+    "setup-people": Explained(
+        "a first run in which no table has rows of people",
+        "Somebody must be protected.",
+        "the column that says whose a row is, for at least one table",
+    ),
 }

@@ -79,19 +79,37 @@ def count(store: GatewayStore) -> int:
         return int(execute("SELECT value FROM meta WHERE name = 'audit_number'")[0][0])
 
 
-def verify(store: GatewayStore) -> int:
-    """Check every line against the line before it, and the last one against the head. Returns their number."""
+def search(store: GatewayStore, who: str | None, what: str | None, *, before: int, after: int, most: int) -> list[Line]:
+    """Lines between two numbers, newest first: those of one account, and those whose `what` begins like this."""
+    where, parameters = "number < ? AND number > ?", list[Any]([before, after])
+    if who:
+        where, parameters = f"{where} AND LOWER(who) = ?", [*parameters, who.lower()]
+    if what:
+        where, parameters = f"{where} AND SUBSTR(what, 1, ?) = ?", [*parameters, len(what), what]
     with store.read() as execute:
-        head = _head(execute)
-        number, chain = 0, ""
-        while batch := execute(f"SELECT {_COLUMNS} FROM audit WHERE number > ? ORDER BY number LIMIT {_BATCH}", number):
-            for row in batch:
-                line = Line(*row)
-                if line.number != number + 1 or line.chained_to(chain) != line.chain:
-                    raise _damaged(f"line {number + 1} was changed or removed after it was written")
-                number, chain = line.number, line.chain
-        if (number, chain) != head:
-            raise _damaged(f"its last lines are missing, after line {number}")
+        found = execute(f"SELECT {_COLUMNS} FROM audit WHERE {where} ORDER BY number DESC LIMIT {most}", *parameters)
+    return [Line(*row) for row in found]
+
+
+def verify(store: GatewayStore) -> int:
+    """Check every line against the line before it, and the last one against the head. Returns their number.
+
+    Lines are read in batches, between which others may read and write.
+    """
+    number, chain = 0, ""
+    while True:
+        with store.read() as execute:
+            batch = execute(f"SELECT {_COLUMNS} FROM audit WHERE number > ? ORDER BY number LIMIT {_BATCH}", number)
+            head = _head(execute)
+        for row in batch:
+            line = Line(*row)
+            if line.number != number + 1 or line.chained_to(chain) != line.chain:
+                raise _damaged(f"line {number + 1} was changed or removed after it was written")
+            number, chain = line.number, line.chain
+        if len(batch) < _BATCH:
+            break
+    if (number, chain) != head:
+        raise _damaged(f"its last lines are missing, after line {number}")
     return number
 
 

@@ -42,6 +42,7 @@ def main() -> None:
             settings,
             metrics=metrics,
             postgres=postgres,
+            setup=opening["setup"],
             ready=lambda: print("ready", flush=True),
         )
     except DiscreetError as error:

@@ -17,6 +17,7 @@ from typing import Any
 
 from discreet.errors import InvalidArgument
 from discreet.extras import need
+from discreet.gateway.console.pages import SETUP
 from discreet.gateway.console.site import Console
 from discreet.gateway.desk import Desk, make_app, make_metrics_app
 from discreet.gateway.desk_rates import Gate, Rates
@@ -39,9 +40,11 @@ def serve_desk(
     postgres: Sequence[socket.socket] = (),
     rates: Rates | None = None,
     ready: Callable[[], None] = lambda: None,
+    setup: bool = False,
 ) -> None:
     """Serve analysts on these sockets, and metrics and the PostgreSQL protocol on those, until SIGTERM or SIGINT. Then
-    requests that run are finished, and no new ones are taken. `ready` is called when requests are answered.
+    requests that run are finished, and no new ones are taken. `ready` is called when requests are answered. With
+    `setup`, the pages are those of a first run.
     """
     for module in ("uvicorn", "httptools", "jinja2"):
         need(module, "gateway", "discreet serve")
@@ -56,7 +59,8 @@ def serve_desk(
     except ImportError:  # it is faster, and nothing else
         pass
     with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(_serve(listening, vault, settings, metrics, postgres, rates, context, ready))
+        console = Console(settings, SETUP if setup else None)
+        runner.run(_serve(listening, vault, settings, metrics, postgres, rates, context, console, ready))
 
 
 async def _serve(
@@ -67,13 +71,14 @@ async def _serve(
     postgres: Sequence[socket.socket],
     rates: Rates | None,
     context: ssl.SSLContext | None,
+    console: Console,
     ready: Callable[[], None],
 ) -> None:
     loop, link = asyncio.get_running_loop(), Link(vault)
     loop.set_exception_handler(lambda *_: None)  # what it would write might hold an address
     grace = math.ceil(3 * settings.answer_after) + GRACE
     gate, agents = Gate(rates or Rates()), Agents() if is_installed() else None
-    app = make_app(link, gate=gate, oidc=settings.oidc, agents=agents, console=Console(settings))
+    app = make_app(link, gate=gate, oidc=settings.oidc, agents=agents, console=console)
     servers = [_server(app, listening, context, grace)]
     if metrics:
         servers.append(_server(make_metrics_app(link), metrics, context, grace))

@@ -169,7 +169,7 @@ def _reached(file: Path, policy: Policy, settings: Settings, vault: User, desk: 
     changed = [path for path in above if not os.stat(path).st_mode & stat.S_ISVTX]
     found += [f"the desk can change {path}: chmod go-w {path}" for path in (*private, *changed) if by_desk[path].write]
     name, published = settings.users[0], f"{settings.copies}{os.sep}"
-    for path in (*sources, str(file)):
+    for path in (*sources, *_files([file])):
         if not by_vault[path].read:
             found.append(f"the vault cannot read {path}: chown {name} {path}")
     for path in (*own, *folders):

@@ -18,7 +18,7 @@ from discreet.gateway.accounts import find_account
 from discreet.gateway.agents import Agent, read_agent
 from discreet.gateway.approvals import ApprovalRequest
 from discreet.gateway.plain import guarantee_numbers as _guarantee
-from discreet.gateway.plain import time_text as _time
+from discreet.gateway.plain import time_text
 from discreet.gateway.policies import Proposal
 from discreet.gateway.settings import Settings, seconds_in
 from discreet.gateway.store import GatewayStore, numbers_in_meta
@@ -106,7 +106,7 @@ def check_arguments(verb: str, arguments: Mapping[str, Any], needs: Collection[s
 def login(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Use a login link: a token for some hours."""
     found = accounts.login(office.store, arguments["link"], office.now())
-    return {"token": found.text, "account": found.account, "expires": _time(found.expires)}
+    return {"token": found.text, "account": found.account, "expires": time_text(found.expires)}
 
 
 @verb()
@@ -128,7 +128,7 @@ def me(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str
         "role": caller.role,
         "database": office.settings.name,
         "scopes": [scope for scope in tokens.SCOPES if scope in caller.scopes],
-        "expires": None if caller.expires is None else _time(caller.expires),
+        "expires": None if caller.expires is None else time_text(caller.expires),
         "limits": _limits(office, caller),
         "suspended": stopped,
     }
@@ -218,7 +218,7 @@ def link(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[s
 
 
 def _link(office: Office, secret: str) -> dict[str, str]:
-    return {"link": f"{office.settings.url}/login#{secret}", "expires": _time(office.now() + accounts.LINK)}
+    return {"link": f"{office.settings.url}/login#{secret}", "expires": time_text(office.now() + accounts.LINK)}
 
 
 @verb([], ["name"], roles=("owner", "steward"), scope="manage")
@@ -303,7 +303,12 @@ def token(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[
             raise NotAllowed("A token can have only the scopes of the token that makes it.", code="gateway-role")
         terms: dict[str, Any] = {"name": name, "scopes": scopes, "now": now, "lifetime": lifetime, "epsilon": epsilon}
         tokens.add_token(execute, made, account.name, **terms)
-        details = {"account": account.name, "token": made.id, "scopes": list(scopes), "expires": _time(now + lifetime)}
+        details = {
+            "account": account.name,
+            "token": made.id,
+            "scopes": list(scopes),
+            "expires": time_text(now + lifetime),
+        }
         details |= {} if epsilon is None else {"epsilon": limits.shown(epsilon)}
         audit.append(execute, now, caller.account, "token made", details)
         shown = tokens.token_row(execute, made.id)
@@ -388,8 +393,8 @@ def _token(row: TokenRow) -> dict[str, Any]:
         "account": row.account,
         "name": row.name,
         "scopes": list(row.scopes),
-        "made": _time(row.at),
-        "expires": _time(row.expires),
+        "made": time_text(row.at),
+        "expires": time_text(row.expires),
         "revoked": row.revoked,
         "epsilon": None if row.epsilon is None else float(row.epsilon),
         "spent": float(row.spent),
@@ -420,7 +425,7 @@ def _request(one: ApprovalRequest) -> dict[str, Any]:
         "account": one.account,
         "sql": one.sql,
         "epsilon": float(one.epsilon),
-        "at": _time(one.at),
+        "at": time_text(one.at),
         "state": one.state,
         "decided_by": one.decided_by,
         "why": one.why,
@@ -436,7 +441,7 @@ def policy(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict
     return {
         "version": found[-1].number if found else 0,
         "text": found[-1].content if found else "",
-        "versions": [{"number": one.number, "at": _time(one.at), "chain": one.chain} for one in found],
+        "versions": [{"number": one.number, "at": time_text(one.at), "chain": one.chain} for one in found],
         "proposals": [_proposal(one) for one in shown],
     }
 
@@ -462,7 +467,7 @@ def _proposal(one: Proposal) -> dict[str, Any]:
         "why": one.why,
         "base": one.base,
         "diff": one.diff,
-        "at": _time(one.at),
+        "at": time_text(one.at),
         "state": one.state,
         "decided_by": one.decided_by,
         "decided_why": one.decided_why,
@@ -486,7 +491,7 @@ def read_audit(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> 
     count = audit.count(office.store)
     first, last = page_of(arguments, count)
     shown = [
-        {"number": one.number, "at": _time(one.at / 1e6), "who": one.who, "what": one.what, "details": one.content}
+        {"number": one.number, "at": time_text(one.at / 1e6), "who": one.who, "what": one.what, "details": one.content}
         | {"chain": one.chain}
         for one in audit.lines(office.store, first, last)
     ]

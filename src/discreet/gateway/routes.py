@@ -429,6 +429,36 @@ ROUTES: tuple[Route, ...] = (
         gives={"lines": _list("The lines.")},
     ),
     Route(
+        method="GET",
+        path="/v1/trail",
+        verb="trail",
+        about="Search the audit log",
+        more="For owners and auditors. The newest lines come first, 50 at a time.",
+        asks={
+            "before": _whole("Only lines with a smaller number."),
+            "who": _text("Only lines of this account."),
+            "what": _text("Only lines whose event begins with this text."),
+        },
+        gives={"lines": _list("The lines."), "older": {"description": "Where to go on, or null."}},
+    ),
+    Route(
+        method="POST",
+        path="/v1/verify",
+        verb="verify",
+        about="Verify the records",
+        more="For owners and auditors: every entry of the ledger, every line of the audit and every version of the "
+        "policy.",
+        gives={"whole": {"type": "boolean", "description": "Whether nothing is damaged."}},
+    ),
+    Route(
+        method="GET",
+        path="/v1/status",
+        verb="status",
+        about="The state of the gateway",
+        more="For owners, stewards and auditors. Nothing in it depends on rows.",
+        gives={"version": _text("The version of the program."), "late": _object("Late answers, and their bits.")},
+    ),
+    Route(
         method="POST",
         path="/v1/leaked",
         verb="leaked",

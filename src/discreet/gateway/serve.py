@@ -42,6 +42,9 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_EN
 class Pair:
     """A vault and its desk."""
 
+    is_setup = False
+    """Whether it is a first run, which has a program of its own in the place of the vault."""
+
     def __init__(
         self,
         policy: Path,
@@ -76,12 +79,12 @@ class Pair:
         user, desk = self._users
         command = [sys.executable, "-m", "discreet.gateway.vault", str(self.policy), str(self._path), str(desk.user)]
         command += ["supervised"]
-        return _ready(_started(command, user, env={**os.environ, **user.environment}), "vault")
+        return ready(started(command, user, env={**os.environ, **user.environment}), "vault")
 
     def _start_desk(self) -> subprocess.Popen[str]:
         listening = {name: one.fileno() for name, one in self.sockets.items()}
         command = [sys.executable, "-m", "discreet.gateway.desk_process"]
-        process = _started(
+        process = started(
             command,
             self._users[1],
             pass_fds=tuple(listening.values()),
@@ -90,9 +93,10 @@ class Pair:
         )
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(json.dumps(desk_opening(self.settings, self._path, listening)))
+            opening = desk_opening(self.settings, self._path, listening)
+            process.stdin.write(json.dumps(opening | {"setup": self.is_setup}))
             process.stdin.close()
-        return _ready(process, "desk")
+        return ready(process, "desk")
 
     def revive(self) -> list[str]:
         """Start again what ended by itself. Returns the names of what did."""
@@ -129,7 +133,8 @@ def desk_opening(settings: Settings, vault: Path, listening: dict[str, int]) -> 
     }
 
 
-def _started(command: list[str], user: User, **given: Any) -> subprocess.Popen[str]:
+def started(command: list[str], user: User, **given: Any) -> subprocess.Popen[str]:
+    """A process of this user."""
     known: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "text": True}
     known |= {"start_new_session": True, "cwd": "/"} | user.given | given  # Ctrl-C reaches this process only
     return subprocess.Popen(command, **known)
@@ -148,7 +153,7 @@ def _end(process: subprocess.Popen[str], longest: float) -> None:
             pipe.close()
 
 
-def _ready(process: subprocess.Popen[str], name: str) -> subprocess.Popen[str]:
+def ready(process: subprocess.Popen[str], name: str) -> subprocess.Popen[str]:
     """The process, after it said that it is ready."""
     assert process.stdout is not None
     found, _, _ = select.select([process.stdout], [], [], PATIENCE)
@@ -210,14 +215,12 @@ class Supervisor:
         return settings, found, (this_user(), this_user()) if found else users_of(settings)
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[Pair]:
-        """A running pair, stopped at the end."""
+    def running(self, sockets: dict[str, socket.socket] | None = None) -> Iterator[Pair]:
+        """A running pair, stopped at the end. It takes over sockets that listen already, if there are some."""
         with contextlib.ExitStack() as stack:
-            stack.enter_context(self._hearing())
-            folder = Path(tempfile.mkdtemp(prefix="discreet-"))
-            stack.callback(shutil.rmtree, folder, ignore_errors=True)
-            folder.chmod(0o711)
-            sockets = listen(self.settings)
+            stack.enter_context(hearing(self._signals))
+            folder = stack.enter_context(own_folder())
+            sockets = listen(self.settings) if sockets is None else sockets
             for one in sockets.values():
                 stack.callback(one.close)
             self._pair = Pair(self.policy_file, self.settings, sockets, folder, self._users)
@@ -231,17 +234,6 @@ class Supervisor:
                 for thread in self._ending:
                     thread.join()
                 self._log.info("stopped")
-
-    @contextlib.contextmanager
-    def _hearing(self) -> Iterator[None]:
-        """Keep signals for `watch`, also those that come while a pair starts."""
-        heard = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-        before = [signal.signal(number, lambda found, _: self._signals.append(found)) for number in heard]
-        try:
-            yield
-        finally:
-            for number, handler in zip(heard, before, strict=True):
-                signal.signal(number, handler)
 
     def addresses(self) -> dict[str, str]:
         """Where the desk is reached. A port of 0 is the one that was given."""
@@ -293,6 +285,29 @@ class Supervisor:
         self._ending.append(threading.Thread(target=old.stop))
         self._ending[-1].start()
         self._log.info("replaced")
+
+
+@contextlib.contextmanager
+def hearing(signals: list[int]) -> Iterator[None]:
+    """Keep signals in a list, also those that come while a pair starts."""
+    heard = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = [signal.signal(number, lambda found, _: signals.append(found)) for number in heard]
+    try:
+        yield
+    finally:
+        for number, handler in zip(heard, before, strict=True):
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def own_folder() -> Iterator[Path]:
+    """A folder for the sockets of pairs, which others can enter but not list."""
+    folder = Path(tempfile.mkdtemp(prefix="discreet-"))
+    try:
+        folder.chmod(0o711)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _notify(state: str) -> None:

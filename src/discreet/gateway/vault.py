@@ -30,6 +30,7 @@ from discreet.gateway.asking import OPTIONS, Asked, read_options, read_question,
 from discreet.gateway.clock import Lanes, Slot
 from discreet.gateway.counters import Counters
 from discreet.gateway.frames import BadFrame, Frame, refusal, serve_frames
+from discreet.gateway.inspection import INSPECTIONS
 from discreet.gateway.isolation import harden
 from discreet.gateway.offices import Office, check_arguments, check_caller
 from discreet.gateway.oidc import Verifier
@@ -90,6 +91,14 @@ class Vault:
         self._ending = False
         self.is_unsettled = False
         """Whether a late question could not be settled. Then nothing is charged until the vault is started again."""
+        self.is_verifying = False
+        self.since, self.engine = time.time(), ""
+        """When it was started, and the kind of its engine."""
+
+    @property
+    def waiting(self) -> int:
+        """How many questions wait for a lane."""
+        return self._lanes.waiting
 
     async def start(self) -> None:
         """Start the processes that plan and answer."""
@@ -159,6 +168,8 @@ class Vault:
                     self._clerk.submit(audit.record, self.store, time.time(), caller.account, "refused", **said)
                 raise
             return answered
+        if verb in INSPECTIONS:
+            return json_frame(await INSPECTIONS[verb](self, caller, frame.arguments))
         if verb in tiles.VERBS:
             return json_frame(await tiles.VERBS[verb](self, caller, frame.arguments))
         if verb in VERBS:
@@ -457,7 +468,7 @@ _VERBS: dict[str, Any] = {
 _SCRAM: dict[str, Any] = {"scram_first": Vault._scram_first, "scram_final": Vault._scram_final}
 """The two steps of a login of the PostgreSQL protocol. Neither needs a token."""
 
-_KNOWN = {*_VERBS, *_SCRAM, *VERBS, *tiles.VERBS, "logout"}
+_KNOWN = {*_VERBS, *_SCRAM, *INSPECTIONS, *VERBS, *tiles.VERBS, "logout"}
 
 
 def _buys(caller: Caller, asked: Asked) -> bool:
@@ -509,7 +520,9 @@ def open_vault(policy_file: str | Path) -> Vault:
     ledger = Ledger.open(policy.ledger, protects=policy.unit, limit=policy.limit, rule=policy.rule)
     store = GatewayStore(settings.store)
     policies.record_policy(store, policy.public_text(), time.time())
-    return Vault(settings, ledger, store, opening)
+    vault = Vault(settings, ledger, store, opening)
+    vault.engine = policy.engine.kind
+    return vault
 
 
 async def serve_vault(vault: Vault, path: Path, users: Collection[int]) -> None:

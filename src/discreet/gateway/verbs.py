@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from discreet.gateway import dashboards, histories, offices, spending
+from discreet.gateway import dashboards, histories, inspection, offices, spending
 
-MODULES = (offices, histories, spending, dashboards)
+MODULES = (offices, histories, spending, dashboards, inspection)
 VERBS = offices.VERBS
 """Every verb by its name."""

@@ -195,7 +195,7 @@ class _Bars:
         scale = Scale(*self._span, left, corner.x + width - 14)
         top, bottom = corner.y + _HEAD, corner.y + _HEAD + _ROW * len(self._rows)
         drawing.text(Point(corner.x, corner.y + 12), _title(self._panel.title), "label title")
-        for tick in scale.ticks(max(2, int(width / 120))):
+        for tick in scale.ticks(max(3, int(width / 90))):
             drawing.line(Point(scale(tick), top), Point(scale(tick), bottom), "grid")
             drawing.text(Point(scale(tick), bottom + 15), short_number(tick), "label pale", anchor="middle")
         for number, row in enumerate(self._rows):

@@ -17,6 +17,7 @@ from discreet.gateway.desk_replies import Reply
 LONGEST_LINK = 500
 FIRST = {"owner": "/accounts", "steward": "/requests", "auditor": "/record", "viewer": "/dashboards"}
 """Where a role begins. All others begin with a question."""
+FIRST |= {"setup": "/setup", "starting": "/setup/starting"}  # of a first run
 
 
 async def first_page(visit: Visit) -> Reply:

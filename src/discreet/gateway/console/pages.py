@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from discreet.gateway.console import answers, asking, budgets, dashboards, entrance, guided, histories, risks
+from discreet.gateway.console import (
+    accounts,
+    answers,
+    asking,
+    budgets,
+    dashboards,
+    entrance,
+    guided,
+    histories,
+    policy,
+    records,
+    requests,
+    risks,
+    setup,
+    tokens,
+)
 from discreet.gateway.console.site import Page
 
 PAGES: tuple[Page, ...] = (
@@ -14,4 +29,13 @@ PAGES: tuple[Page, ...] = (
     *budgets.PAGES,
     *risks.PAGES,
     *dashboards.PAGES,
+    *accounts.PAGES,
+    *tokens.PAGES,
+    *requests.PAGES,
+    *policy.PAGES,
+    *records.PAGES,
+    *setup.STARTED,
 )
+
+SETUP: tuple[Page, ...] = (*entrance.PAGES, *setup.PAGES)
+"""The pages of a first run."""

@@ -1,0 +1,286 @@
+"""What the owner decided so far, and the policy that follows from it.
+
+Decisions come as texts of forms. Each step is checked when it is made, and the whole policy once more before it is
+written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from discreet.datasets.connect import open_engine, schema_of
+from discreet.datasets.drafts import (
+    column_lines,
+    key,
+    ledger_lines,
+    likely_people,
+    quote,
+    typed_columns,
+    unit_lines,
+    value_text,
+    with_note,
+)
+from discreet.datasets.policy import Policy, policy_in
+from discreet.errors import InvalidArgument
+from discreet.exact.rational import check_delta, check_epsilon
+from discreet.gateway.accounts import check_name
+from discreet.gateway.settings import LONGEST, seconds_in, settings_of
+from discreet.gateway.setup.source import Source
+from discreet.sql.schema import KEYS, ORDERED, validate_bound
+
+USES = ("people", "through", "public", "left out")
+"""What a table may be: rows of people, rows that lead to people, nobody's, or not served."""
+DECLARED = ("nothing", "range", "choices")
+MOST_CHOICES = 10_000
+_HEAD = (
+    "# A policy from the names and types of columns, and what its owner decided: no value is in it. See docs/sql.md."
+)
+_WORDS = {"true": True, "yes": True, "false": False, "no": False}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableDraft:
+    """What is decided about one table. `leads` is the person's column, or the key of another table."""
+
+    use: str
+    leads: str = ""
+    rows_per_person: int | None = None
+    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """All decisions."""
+
+    tables: Mapping[str, TableDraft]
+    epsilon: float = 5.0
+    delta: float = 1e-6
+    answer_after: str = "2s"
+    question_default: float | None = 0.1
+    question_most: float | None = 1.0
+    owner: str = "owner"
+
+    def named(self, use: str) -> list[str]:
+        """The tables with this use."""
+        return [name for name, table in self.tables.items() if table.use == use]
+
+
+def first_draft(source: Source) -> Draft:
+    """What is likely, by the names of columns. The owner sees and confirms it."""
+    likely = [name for _, name in likely_people(source.tables)]
+    tables = {}
+    for name, types in source.tables.items():
+        own = [column for column in likely if column in types and _can_lead(types[column], name, source)]
+        tables[name] = TableDraft(use="people", leads=own[0]) if own else TableDraft(use="left out")
+    return Draft(tables=tables)
+
+
+def _can_lead(kind: str, table: str, source: Source) -> bool:
+    return kind in KEYS or table in source.untyped
+
+
+def people_columns(source: Source, table: str) -> list[str]:
+    """The columns of a table that can say whose a row is."""
+    return [column for column, kind in source.tables[table].items() if _can_lead(kind, table, source)]
+
+
+def keys_to(source: Source, table: str) -> list[str]:
+    """The keys through which a table can lead to the people of another: a column of the same name."""
+    own = source.tables[table]
+    return [
+        f"{other}.{column}"
+        for other, types in source.tables.items()
+        if other != table
+        for column, kind in types.items()
+        if column in own and own[column] == kind and kind in KEYS
+    ]
+
+
+# --- the steps ----------------------------------------------------------------------------------------------
+
+
+def with_uses(draft: Draft, source: Source, given: Mapping[str, Any]) -> Draft:
+    """The draft after the owner said what each table is: "people:patient_id", "through:visits.id", "public"."""
+    tables = {}
+    for name, table in draft.tables.items():
+        use, _, leads = str(given.get(name, "left out")).partition(":")
+        if use not in USES or (use == "people" and leads not in people_columns(source, name)):
+            raise InvalidArgument(f"Say what {name} is: choose one of the list.", code="setup-choice")
+        if use == "through" and leads not in keys_to(source, name):
+            raise InvalidArgument(f"Choose a key of the list for {name}.", code="setup-choice")
+        kept = table.columns if use == table.use else {}
+        tables[name] = replace(table, use=use, leads=leads, columns=kept)
+    made = replace(draft, tables=tables)
+    if not made.named("people"):
+        raise InvalidArgument(
+            "At least one table must have rows of people, with the column that says whose they are.",
+            code="setup-people",
+        )
+    for name in made.named("through"):
+        other = tables[name].leads.partition(".")[0]
+        if tables[other].use not in ("people", "through"):
+            raise InvalidArgument(f"{name} leads to people through {other}, which must have them.", code="setup-people")
+    return made
+
+
+def with_columns(draft: Draft, source: Source, table: str, given: Mapping[str, Any]) -> Draft:
+    """The draft after the owner declared columns of a table: {"rows_per_person", "columns": {name: {…}}}."""
+    if table not in draft.tables:
+        raise InvalidArgument("There is no such table.", code="gateway-not-found")
+    one, types = draft.tables[table], source.tables[table]
+    rows = str(given.get("rows_per_person") or "").strip()
+    if rows and not (rows.isascii() and rows.isdecimal() and len(rows) < 12):
+        raise InvalidArgument("Rows of one person must be a whole number, such as 20.", code="out-of-range")
+    columns = dict(one.columns)
+    for name, said in dict(given.get("columns") or {}).items():
+        if name not in types:
+            raise InvalidArgument("There is no such column.", code="gateway-not-found")
+        found = _declared(name, types[name], said)
+        columns.pop(name, None)
+        if found:
+            columns[name] = found
+    bound = validate_bound(int(rows), "rows_per_person") if rows and one.use == "people" else None
+    return replace(draft, tables={**draft.tables, table: replace(one, rows_per_person=bound, columns=columns)})
+
+
+def _declared(name: str, kind: str, said: Mapping[str, Any]) -> dict[str, Any]:
+    """What is declared about a column, from the texts of a form."""
+    how = said.get("declare", "nothing")
+    if how not in DECLARED:
+        raise InvalidArgument(f"Choose what is declared about {name}.", code="setup-choice")
+    if how == "range":
+        if kind not in ORDERED:
+            raise InvalidArgument(f"{name} is {kind} and has no range. Declare choices.", code="column-no-range")
+        return {"between": [_typed(str(said.get(end, "")).strip(), kind, name) for end in ("low", "high")]}
+    if how == "choices":
+        lines = [line.strip() for line in str(said.get("choices", "")).splitlines() if line.strip()]
+        if not 0 < len(lines) <= MOST_CHOICES or len(set(lines)) < len(lines):
+            raise InvalidArgument(
+                f"Write the choices of {name} on lines of their own, at most {MOST_CHOICES:,}, each once.",
+                code="column-choices",
+            )
+        return {"choices": [_typed(line, kind, name) for line in lines]}
+    return {}
+
+
+def _typed(text: str, kind: str, name: str) -> Any:
+    """A text of a form as a value of a column's type."""
+    try:
+        if kind == "integer":
+            return int(text)
+        if kind == "number":
+            found = float(text)
+            if not math.isfinite(found):
+                raise ValueError
+            return int(found) if found.is_integer() and abs(found) < 2**53 else found
+        if kind == "boolean":
+            return _WORDS[text.lower()]
+    except (ValueError, KeyError):
+        raise InvalidArgument(f"{name} is {kind}, and one of its values is not.", code="column-choices-type") from None
+    if not text:
+        raise InvalidArgument(f"Write both ends of the range of {name}.", code="wrong-shape")
+    return text
+
+
+def with_limits(draft: Draft, given: Mapping[str, Any]) -> Draft:
+    """The draft after the owner said what may be spent, and when answers leave."""
+    numbers = {name: _number(given.get(name), name) for name in ("epsilon", "delta", "default", "most")}
+    if numbers["epsilon"] is None:
+        raise InvalidArgument("Say what all answers together may cost, such as 5.", code="setup-choice")
+    check_epsilon(numbers["epsilon"])
+    check_delta(numbers["delta"] or 0)
+    for name in ("default", "most"):
+        if numbers[name] is not None:
+            check_epsilon(numbers[name], name)
+    after = str(given.get("answer_after") or "").strip() or "0"
+    seconds_in(0 if after == "0" else after, "The time until an answer", LONGEST)
+    return replace(
+        draft,
+        epsilon=numbers["epsilon"],
+        delta=numbers["delta"] or 0.0,
+        answer_after=after,
+        question_default=numbers["default"],
+        question_most=numbers["most"],
+        owner=check_name(str(given.get("owner") or "").strip()),
+    )
+
+
+def _number(value: Any, name: str) -> float | None:
+    text = str(value or "").strip().replace(",", ".")
+    try:
+        return float(text) if text else None
+    except ValueError:
+        raise InvalidArgument(f"{name} must be a number, such as 0.5.", code="gateway-form") from None
+
+
+# --- the policy ---------------------------------------------------------------------------------------------
+
+
+def policy_text(draft: Draft, source: Source, name: str, http: str) -> str:
+    """The policy as it will be written."""
+    people = draft.named("people")
+    if not people:
+        raise InvalidArgument(
+            "At least one table must have rows of people. Go back to the tables.", code="setup-people"
+        )
+    person = draft.tables[people[0]].leads
+    parts = [[_HEAD], ledger_lines(name, draft.epsilon, draft.delta), unit_lines(person)]
+    if source.url is not None:
+        parts.append(["[engine]", 'kind = "postgres"', f"url = {quote(source.url)}"])
+    parts += [
+        list(_table_lines(one, draft.tables[one], source, person))
+        for one in source.tables
+        if draft.tables[one].use != "left out"
+    ]
+    parts.append(_gateway_lines(draft, http))
+    return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
+
+
+def _table_lines(name: str, table: TableDraft, source: Source, person: str) -> Iterator[str]:
+    yield f"[tables.{key(name)}]"
+    yield f"source = {quote(source.places[name])}"
+    if table.use == "public":
+        yield with_note("public = true", "nobody is in it")
+    elif table.use == "through":
+        yield with_note(f"through = {quote(table.leads)}", "the key that leads to the person")
+    elif table.leads != person:
+        yield with_note(f"person = {quote(table.leads)}", "the same people, by another name")
+    if table.rows_per_person is not None and table.use == "people":
+        yield f"rows_per_person = {table.rows_per_person}"
+    untyped = name in source.untyped
+    columns: dict[str, dict[str, Any]] = {}
+    if untyped:
+        leads = table.leads if table.use == "people" else None
+        columns = {one: {"type": kind} for one, kind in typed_columns(source.tables[name], leads).items()}
+    for one, declared in table.columns.items():
+        columns[one] = {**columns.get(one, {}), **declared}
+    yield from column_lines(name, columns, untyped=untyped)
+
+
+def _gateway_lines(draft: Draft, http: str) -> list[str]:
+    after = "0" if draft.answer_after == "0" else quote(draft.answer_after)
+    lines = [
+        "[gateway]",
+        f"http = {quote(http)}",
+        with_note(f"answer_after = {after}", "every charged answer leaves then"),
+    ]
+    question = {"default": draft.question_default, "most": draft.question_most}
+    said = [f"{name} = {value_text(value)}" for name, value in question.items() if value is not None]
+    return [*lines, *(["[gateway.question]", *said] if said else [])]
+
+
+def checked(text: str, folder: Path) -> Policy:
+    """The policy in a text, after checking it against the names and types of the data."""
+    policy = policy_in(text, folder)
+    settings_of(policy.gateway or {}, folder, policy)
+    engine = open_engine(policy)
+    try:
+        schema_of(policy, engine)
+    finally:
+        if hasattr(engine, "close"):
+            engine.close()
+    return policy
