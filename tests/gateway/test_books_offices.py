@@ -33,7 +33,7 @@ MAY = {
     **dict.fromkeys(("suspend", "decide", "decide_policy"), DECIDING),
     "accounts": DECIDING | LOOKING,
     "propose": DECIDING | {"analyst", "service"},
-    **dict.fromkeys(("record", "audit"), LOOKING),
+    **dict.fromkeys(("record", "audit", "trail"), LOOKING),
 }
 """Who may use a verb, with a token that has all scopes of its role."""
 FOR_ANYBODY = {"login", "leaked"}

@@ -1,4 +1,4 @@
-"""History, budget, risk and dashboards in a real browser: each role, desktop and phone, light and dark, and no scripts."""
+"""History, budget, risk and dashboards in a real browser: roles, desktop and phone, light and dark, no scripts."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ from typing import Any
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.gateway import accounts
 from discreet.gateway.frames import BadFrame, Frame, refusal
-from discreet.gateway.offices import check_arguments, time_text
+from discreet.gateway.offices import check_arguments
+from discreet.gateway.plain import time_text
 from discreet.gateway.settings import settings_of
 from discreet.gateway.setup import draft as drafts
 from discreet.gateway.setup.source import Source
