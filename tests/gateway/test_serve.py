@@ -18,6 +18,7 @@ import pytest
 from rich.console import Console
 
 import discreet as dp
+from discreet.cli.serve import serve as command
 from discreet.demo import gateway as demo
 from discreet.gateway import serve
 from discreet.gateway.settings import Settings, load_settings
@@ -150,6 +151,11 @@ def test_systemd_is_told(tmp_path, monkeypatch):
         serve._notify("READY=1")
         assert listening.recv(100) == b"READY=1"
     serve._notify("STOPPING=1")  # nobody listens: it is no error
+
+
+def test_serving_needs_a_policy_or_data():
+    with refuses(dp.InvalidArgument, "command-policy"):
+        command()
 
 
 def test_the_desk_is_told_names_and_limits_and_no_place_of_data():

@@ -435,7 +435,7 @@ ROUTES: tuple[Route, ...] = (
         path="/v1/trail",
         verb="trail",
         about="Search the audit log",
-        more="For owners and auditors. The newest lines come first, 50 at a time.",
+        more="For owners and auditors. The newest lines come first, 40 at a time.",
         asks={
             "before": _whole("Only lines with a smaller number."),
             "who": _text("Only lines of this account."),
