@@ -21,7 +21,7 @@ def epsilon(value: Any) -> str:
     """A privacy loss: ε = 0.1, or – if there is none."""
     if value is None:
         return "–"
-    found = value.get("epsilon") if isinstance(value, dict) else value
+    found: Any = value.get("epsilon") if isinstance(value, dict) else value
     if isinstance(value, dict) and found is None:
         return ", ".join(f"{name} = {float(one):.6g}" for name, one in value.items())
     return f"ε = {float(found):.6g}"
