@@ -8,7 +8,6 @@ import socket
 import sys
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from discreet.errors import DiscreetError
 from discreet.gateway.desk_server import serve_desk
@@ -26,9 +25,7 @@ def main() -> None:
     opening = json.load(sys.stdin)
     listening = {name: socket.socket(fileno=number) for name, number in opening["listening"].items()}
     oidc = opening["oidc"]
-    amounts: dict[str, Any] = {
-        name: None if opening[name] is None else Fraction(opening[name]) for name in SHOWN_AMOUNTS
-    }
+    shown = {name: None if opening[name] is None else Fraction(opening[name]) for name in SHOWN_AMOUNTS}
     settings = Settings(
         certificate=opening["certificate"],
         key=opening["key"],
@@ -36,7 +33,9 @@ def main() -> None:
         oidc=None if oidc is None else OidcSettings(**oidc),
         name=opening["name"],
         version=opening["version"],
-        **amounts,
+        question_default=shown["question_default"],
+        question_most=shown["question_most"],
+        approve_above=shown["approve_above"],
     )
     metrics, postgres = ([listening[name]] if name in listening else [] for name in ("metrics", "postgres"))
     try:

@@ -166,6 +166,8 @@ ROUTES: tuple[Route, ...] = (
             "epsilon": _number("The cost ε of the whole question."),
             "bought": {"type": "boolean", "description": "Whether it was bought before, and is free now."},
             "left": {"type": ["string", "null"], "description": "What remains now, in words."},
+            "fits": {"type": "boolean", "description": "Whether all of it fits what remains."},
+            "after": {"type": ["string", "null"], "description": "What would remain after all of it, in words."},
         },
     ),
     Route(
