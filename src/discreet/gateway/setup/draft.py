@@ -93,16 +93,12 @@ def people_columns(source: Source, table: str) -> list[str]:
     return [one for one in dict.fromkeys([*likely, *known]) if _can_lead(known[one], table, source)]
 
 
-def keys_to(source: Source, table: str) -> list[str]:
+def keys_to(source: Source, table: str) -> Iterator[str]:
     """The keys through which a table can lead to the people of another: a column of the same name."""
     own = source.tables[table]
-    return [
-        f"{other}.{column}"
-        for other, types in source.tables.items()
-        if other != table
-        for column, kind in types.items()
-        if column in own and own[column] == kind and kind in KEYS
-    ]
+    for other, types in source.tables.items():
+        if other != table:
+            yield from (f"{other}.{one}" for one, kind in types.items() if own.get(one) == kind and kind in KEYS)
 
 
 # --- the steps ----------------------------------------------------------------------------------------------

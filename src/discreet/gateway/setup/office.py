@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from discreet.gateway.tokens import COMMAND_LINE, SESSION, digest_of, login_erro
 from discreet.ledger import Ledger
 
 ACCOUNT = "(first run)"
+MOST_KEYS = 50
+"""So many keys of other tables are offered for each table."""
 """Who is at the browser until there is an account."""
 
 
@@ -107,7 +110,8 @@ class FirstRun:
                 {"name": column, "type": kind, "declared": known["columns"].get(column, {})}
                 for column, kind in types.items()
             ]
-            can = {"people": drafts.people_columns(source, name), "through": drafts.keys_to(source, name)}
+            keys = list(islice(drafts.keys_to(source, name), MOST_KEYS))
+            can = {"people": drafts.people_columns(source, name), "through": keys}
             tables.append({**known, "name": name, "columns": columns, "can": can, "untyped": name in source.untyped})
         limits = {name: getattr(made, name) for name in vars(made) if name != "tables"}
         return {
