@@ -184,7 +184,7 @@ async def started_page(visit: Visit) -> Reply:
     return visit.go("/")
 
 
-STARTED = (Page(method="GET", path="/setup/starting", handler=started_page, open=True),)
+STARTED = (Page(method="GET", path="/setup/starting", handler=started_page),)
 """What a running gateway answers to a browser that still waits for it."""
 PAGES = (
     Page(method="GET", path="/setup", handler=tables_page),
