@@ -34,6 +34,7 @@ def reach(page, locator):
 def test_by_keyboard_alone(site, browser):
     page = browser.open(site.link("alice"))
     page.goto("/ask")
+    assert page.input_value("#epsilon") == "0.1"  # the owner's default
     reach(page, page.locator("#sql"))
     page.keyboard.type("SELECT city, COUNT(*) AS n FROM vis")
     page.get_by_role("listbox", name="Suggestions").wait_for()

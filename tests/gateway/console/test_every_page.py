@@ -16,8 +16,6 @@ from discreet.gateway.console.site import HERE, NAVIGATION
 from .conftest import ACCOUNTS
 from .test_login import log_in
 
-OPEN = {"/login", "/leaked"}
-"""Pages for which one need not be logged in."""
 ASKED = {"name": "alice", "receipt": "000000000000", "number": "1", "id": "0000"}
 """What stands in a path for a name, a receipt, a number or an id."""
 LONGEST = 60_000
@@ -65,7 +63,7 @@ class Reader(HTMLParser):
 @pytest.mark.parametrize("role", ACCOUNTS.values())
 def test_pages_hold_what_all_pages_hold(sessions, role):
     for page in PAGES:
-        if page.method != "GET" or page.path in OPEN:
+        if page.method != "GET" or page.open:
             continue
         reply = sessions[role].get(path_of(page), follow_redirects=False)
         where = f"{page.path} for {role}"
@@ -91,7 +89,7 @@ def test_links_in_the_navigation_lead_somewhere(sessions):
 def test_no_form_is_taken_without_its_secret(sessions, site):
     before = site.ledger.count
     for page in PAGES:
-        if page.method != "POST" or page.path in OPEN:
+        if page.method != "POST" or page.open:
             continue
         for data in ({"x": "y"}, {"form": "AAAA", "x": "y"}):
             reply = sessions["owner"].post(path_of(page), data=data)
@@ -105,9 +103,13 @@ def test_no_form_is_taken_without_its_secret(sessions, site):
 def test_without_a_session_every_page_leads_to_the_login(site):
     with httpx.Client(base_url=site.url) as client:
         for page in PAGES:
-            if page.path not in OPEN and page.method == "GET":
+            if not page.open and page.method == "GET":
                 reply = client.get(path_of(page))
                 assert (reply.status_code, reply.headers["location"][:6]) == (303, "/login"), page.path
+
+
+def test_few_pages_are_open():
+    assert {page.path for page in PAGES if page.open} == {"/login", "/leaked", "/setup/starting"}
 
 
 def test_every_file_of_the_pages_is_used():

@@ -75,7 +75,6 @@ def show_answer(visit: Visit, result: Result, *, sql: str, ask_link: str, at: st
         at=at,
         place=place,
         ask_link=ask_link,
-        remaining=None if result.remaining is None else result.remaining["epsilon"],
     )
 
 

@@ -11,8 +11,11 @@ from discreet.drawing import Drawing
 from discreet.errors import ServiceUnavailable
 from discreet.gateway.console.charts import WIDE, Key, Measure, draw_chart
 from discreet.gateway.remote_answer import RemoteAnswer
+from discreet.guarantees.guarantee import Guarantee
 
 MOST_ROWS = 100
+MOST_DRAWN = 12_000
+"""An answer with more rows than that has no picture: it would hold up everybody else at the desk."""
 ROOM = 24_000
 """So many bytes of a page are for rows."""
 _LONGEST = 120
@@ -52,8 +55,7 @@ class Result:
         self.receipt, self.free, self.notes = answer.receipt, answer.free, answer.notes
         self.confidence = answer.confidence
         self.count: int = answer.table.num_rows
-        facts = answer.as_json()
-        self.guarantee, self.remaining = facts["guarantee"], facts["remaining"]
+        self.epsilon, self.left = _epsilon(answer.cost), _epsilon(answer.remaining)
         self.clipped = {name: share for name, share in answer.clipped.items() if share}
         self.replayed = answer.release.replayed
 
@@ -84,7 +86,9 @@ class Result:
                     row[place] = Cell(_SUM)
 
     def chart(self, title: str, width: float = WIDE) -> Drawing | None:
-        """The picture. None if the answer has no numbers with noise."""
+        """The picture. None if the answer has no numbers with noise, or more rows than a picture can hold."""
+        if self.count > MOST_DRAWN:
+            return None
         measures = [self._measure(name) for name in self.noisy if self._kind(name).startswith(_NUMBERS)]
         keys = [name for name in self.names if name not in self.noisy and not self._kind(name).startswith("list")]
         shown = [self._key(name) for name in keys]
@@ -114,11 +118,15 @@ class Result:
         return [None if value is None else float(value) for value in self.table.column(name).to_pylist()]
 
 
+def _epsilon(guarantee: Guarantee | None) -> float | None:
+    return None if guarantee is None else float(guarantee.largest_loss or 0)
+
+
 def _cell(shown: str, value: Any, head: Head) -> Cell:
     if value is None and not head.noisy:
         return Cell("–", is_number=head.is_number)
-    text, sign, error = shown.partition(" ± ") if head.noisy else (shown, "", "")
-    if head.noisy and not sign and text.endswith(")") and " (" in text:
+    text, sign, error = shown.partition(" ± ") if head.is_number and head.noisy else (shown, "", "")
+    if head.noisy and head.is_number and not sign and text.endswith(")") and " (" in text:
         text, _, interval = text.rpartition(" (")
         return Cell(_cut(text), f"({interval}", head.is_number)
     return Cell(_cut(text), f"± {error}" if sign else "", head.is_number)

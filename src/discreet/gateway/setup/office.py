@@ -33,7 +33,8 @@ class FirstRun:
 
     source: Source
     policy: Path
-    http: str
+    gateway: Mapping[str, Any]
+    """What is said in [gateway] about this machine: the address, and users of its own."""
     link: str = field(repr=False)
     """The digest of the secret in the printed link. Empty once it was used."""
     begin: Callable[[], None]
@@ -123,8 +124,8 @@ class FirstRun:
         step, given = arguments["step"], arguments["given"]
         if not isinstance(given, dict):
             raise InvalidArgument("given is an object with the fields of the step.", code="gateway-argument")
-        if step == "tables":
-            self.draft = drafts.with_uses(self.draft, self.source, given)
+        if step in ("tables", "some tables"):
+            self.draft = drafts.with_uses(self.draft, self.source, given, is_last=step == "tables")
         elif step == "limits":
             self.draft = drafts.with_limits(self.draft, given)
         elif isinstance(step, dict) and isinstance(step.get("table"), str):
@@ -136,7 +137,7 @@ class FirstRun:
         return {"chosen": True}
 
     def _check(self, made: drafts.Draft) -> str:
-        text = drafts.policy_text(made, self.source, self.policy.stem, self.http)
+        text = drafts.policy_text(made, self.source, self.policy.stem, self.gateway)
         drafts.checked(text, self.policy.parent)
         return text
 
@@ -144,7 +145,7 @@ class FirstRun:
         """The policy that follows from the decisions, without the password of a database."""
         self._check(self.draft)
         url = None if self.source.url is None else shown_url(self.source.url)
-        return {"text": drafts.policy_text(self.draft, replace(self.source, url=url), self.policy.stem, self.http)}
+        return {"text": drafts.policy_text(self.draft, replace(self.source, url=url), self.policy.stem, self.gateway)}
 
     def write(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Write the policy, open its ledger and the owner's account, and have it served. A session of that account."""

@@ -49,8 +49,7 @@ function readPlan() {
   const instead = document.getElementById("use-instead");
   instead?.addEventListener("click", (event) => {
     event.preventDefault();
-    sql.value = document.getElementById("instead").textContent;
-    sql.focus();
+    insertText(sql, document.getElementById("instead").textContent, 0, sql.value.length);
     planSoon(0);
   });
 }
