@@ -61,7 +61,8 @@ def test_what_was_found_costs_nothing_and_a_part_is_paid_once(clinic: Clinic) ->
     assert costs == [0.1, 0.2, None]
 
 
-def test_a_purchase_that_was_looked_up_before_it_was_noted_is_still_paid(clinic: Clinic) -> None:
+def test_a_purchase_that_was_looked_up_before_it_was_noted_is_still_paid(anywhere: Clinic) -> None:
+    clinic = anywhere
     clinic.open("alice")
     before = clinic.office.ledger.count
     receipt = ask(clinic, "alice", 0.1, free=True)
@@ -69,7 +70,8 @@ def test_a_purchase_that_was_looked_up_before_it_was_noted_is_still_paid(clinic:
     assert [one["cost"] for one in clinic.do("history", person("alice"))["questions"]] == [0.1]
 
 
-def test_a_search_takes_signs_as_they_are(clinic: Clinic) -> None:
+def test_a_search_takes_signs_as_they_are(anywhere: Clinic) -> None:
+    clinic = anywhere
     clinic.open("alice")
     for number, text in enumerate(("100% Sure", "100x sure", "a_b", "axb", "!", "'; DROP TABLE questions --")):
         ask(clinic, "alice", 0.001 * (number + 1), text)
