@@ -192,8 +192,12 @@ def test_a_raised_limit_and_a_new_period_are_steps(clinic: Clinic) -> None:
 def test_samples_are_even_and_have_both_ends() -> None:
     assert sample(1, 5) == [1, 2, 3, 4, 5]
     assert sample(1, 0) == []
-    some = sample(1, 10**6)
-    assert (len(some), some[0], some[-1]) == (MOST, 1, 10**6)
+    for last in (MOST, MOST + 1, 10**6, 10**6 + 1):
+        some = sample(1, last)
+        assert MOST // 2 <= len(some) <= MOST
+        assert (some[0], some[-1]) == (1, last)
+        assert some == sorted(set(some))
+    assert set(sample(1, 10**6)[:-1]) <= set(sample(1, 10**6 + 1))
 
 
 @pytest.mark.parametrize(
