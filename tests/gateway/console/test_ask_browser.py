@@ -76,6 +76,8 @@ def test_the_plan_follows_the_slider_and_the_error(site, browser):
     plan_has(page, "± 40")
     assert page.get_by_label("± of n").input_value() == "40"  # it was not replaced while one types
     assert "within=40" in page.url
+    assert page.input_value("#epsilon") != epsilon  # the slider follows the error, too
+    plan_has(page, f"ε = {page.input_value('#epsilon')}")
     page.locator("#sql").fill("SELECT COUNT(*) AS m FROM visits WHERE cost > 1")
     page.get_by_label("At a cost").check()
     page.get_by_label("± of m").wait_for()

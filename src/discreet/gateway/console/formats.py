@@ -21,10 +21,11 @@ def epsilon(value: Any) -> str:
     """A privacy loss: ε = 0.1, or – if there is none."""
     if value is None:
         return "–"
-    found = value.get("epsilon") if isinstance(value, dict) else value
-    if isinstance(value, dict) and found is None:
-        return ", ".join(f"{name} = {float(one):.6g}" for name, one in value.items())
-    return f"ε = {float(found):.6g}"
+    if not isinstance(value, dict):
+        return f"ε = {float(value):.6g}"
+    if "epsilon" in value:
+        return f"ε = {float(value['epsilon']):.6g}"
+    return ", ".join(f"{name} = {float(one):.6g}" for name, one in value.items())
 
 
 def when(value: Any) -> str:
