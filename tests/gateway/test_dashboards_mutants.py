@@ -63,12 +63,12 @@ ADA, BOB, VERA, STEFAN = person("ada"), person("bob"), person("vera", "viewer"),
 
 
 def refuses(clinic: Clinic, code: str, verb: str, caller: Caller, **given: Any) -> None:
+    found = ""
     try:
         clinic.do(verb, caller, **given)
     except DiscreetError as error:
-        assert error.code == code, error.code
-    else:
-        raise AssertionError(verb)
+        found = error.code
+    assert found == code, verb
 
 
 def made(clinic: Clinic) -> int:
@@ -188,7 +188,8 @@ def a_part_is_paid_once(clinic: Clinic) -> None:
 
 MUTANTS = {
     "hidden_dashboards_shown": Bug(
-        dashboard_store, "may_see", "dashboard.state == PUBLISHED", "dashboard.state", a_draft_is_seen_by_its_author_alone
+        dashboard_store, "may_see", "dashboard.state == PUBLISHED", "dashboard.state",
+        a_draft_is_seen_by_its_author_alone,
     ),
     "waiting_dashboards_shown": Bug(
         dashboard_store, "may_see", "dashboard.state == WAITING and decides(caller)", "dashboard.state == WAITING",
@@ -235,5 +236,5 @@ CHECKS = {bug.check.__name__: bug.check for bug in MUTANTS.values()}
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_sound_code_passes(check: str, clinic: Clinic) -> None:
-    CHECKS[check](clinic)
+def test_sound_code_passes(check: str, anywhere: Clinic) -> None:
+    CHECKS[check](anywhere)

@@ -190,6 +190,20 @@ def test_an_author_makes_and_changes_a_dashboard_without_scripts(site):
     assert site.visitors["vera"].page("/dashboards", done="<b>x") == site.visitors["vera"].page("/dashboards")
 
 
+def test_an_answer_is_added_from_its_own_page(site):
+    ada = site.visitors["ada"]
+    link = f"/dashboards?receipt={site.receipts[0]}"
+    assert f'href="{link}"' in ada.page(f"/answers/{site.receipts[0]}")
+    number = site.value(site.tokens["ada"], "make_dashboard", title="From an answer")["number"]
+    assert f"Add the answer {site.receipts[0]}" in ada.page(link)
+    fields = {"do": "add", "number": number, "receipt": site.receipts[0], "title": "t"}
+    assert ada.fill("/dashboards", **fields).headers["location"] == f"/dashboards/{number}?edit=1&done=added"
+    assert len(site.value(site.tokens["ada"], "dashboard", number=number)["tiles"]) == 1
+    assert "Add the answer" not in site.visitors["vera"].page("/dashboards", receipt=HOSTILE)
+    assert HOSTILE not in ada.page("/dashboards", receipt=HOSTILE)
+    ada.fill("/dashboards", 404, **fields | {"number": 999})
+
+
 def test_forms_of_dashboards_need_the_secret(site):
     ada, before = site.visitors["ada"], site.value(site.tokens["ada"], "dashboards")
     foreign = site.visitors["vera"]
