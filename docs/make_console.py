@@ -67,7 +67,11 @@ def links_for(policy: Path) -> dict[str, str]:
     ledger = Ledger.open(known.ledger, protects=known.unit, limit=known.limit, rule=known.rule)
     with closing(ledger), GatewayStore(settings.store) as store:
         office = Office(store=store, ledger=ledger, settings=settings, now=time.time)
-        wanted = ({"name": "olga", "role": "owner"}, {"name": "alice", "epsilon": 3}, {"name": "vera", "role": "viewer"})
+        wanted = (
+            {"name": "olga", "role": "owner"},
+            {"name": "alice", "epsilon": 3},
+            {"name": "vera", "role": "viewer"},
+        )
         return {one["name"]: VERBS["open"](office, COMMAND_LINE, one)["link"] for one in wanted}
 
 

@@ -168,7 +168,8 @@ def test_a_question_is_found_by_its_own_receipt_only(target: str) -> None:
     questions.note_question(store, "alice", "1-ab12", "SELECT 1", {"epsilon": 0.1}, 7.0)
     questions.note_question(store, "bob", "3-ef56", "SELECT 3", {}, 8.0)
     found = questions.find_question(store, "alice", "1-ab12")
-    assert found == questions.Question(number=1, receipt="1-ab12", sql="SELECT 1", options={"epsilon": 0.1}, at=5.0)
+    known = {"number": 1, "receipt": "1-ab12", "sql": "SELECT 1", "options": {"epsilon": 0.1}, "at": 5.0}
+    assert found == questions.Question(**known, version="", since=None)
     for account, receipt in (("bob", "1-ab12"), ("alice", "3-ef56"), ("alice", "9"), ("alice", 7), ("alice", "\0")):
         assert questions.find_question(store, account, receipt) is None
     assert [one.sql for one in questions.history(store, "alice")] == ["SELECT 1", "SELECT 2"]

@@ -11,9 +11,11 @@ import pytest
 
 from discreet.gateway import audit, dashboard_store, tiles
 from discreet.gateway.accounts import set_suspended
+from discreet.gateway.purchase import late_error
 from discreet.gateway.store import GatewayStore
 from discreet.gateway.tables import MIGRATIONS
 from discreet.gateway.tokens import COMMAND_LINE
+from discreet.gateway.vault import Vault
 
 from .house import BY_CITY, COUNT, House
 from .small_house import SmallHouse
@@ -272,7 +274,12 @@ def test_only_who_may_spend_sets_a_rule(shared):
     refused(shared.call("set_rule", shared.token("ada", scopes=["replay", "manage"]), **given), "gateway-role")
     small = shared.value(shared.ada, "token", epsilon=0.1, scopes=["ask", "replay", "manage"])["token"]
     refused(shared.call("set_rule", small, **given), "gateway-role")
-    for wrong in ({"rule": "rule"}, {"rule": "by hand", "epsilon": 1}, {"rule": "always"}, {"rule": "rule", "epsilon": -1}):
+    for wrong in (
+        {"rule": "rule"},
+        {"rule": "by hand", "epsilon": 1},
+        {"rule": "always"},
+        {"rule": "rule", "epsilon": -1},
+    ):
         assert not shared.call("set_rule", shared.ada, number=shared.number, **wrong).header["ok"]
     refused(shared.call("dashboards", shared.token("ada", scopes=["explain"])), "gateway-role")
 
@@ -360,6 +367,31 @@ def test_a_vault_that_ends_between_charge_and_tile_does_not_pay_twice(board, mon
     shown = board.shown(board.ada)
     assert [one["version"] for one in shown["tiles"]] == ["v2", "v2"]
     assert shown["spent"] == pytest.approx(0.2)
+
+
+@pytest.mark.slow
+def test_a_late_tile_stays_charged_and_is_tried_again_only_by_hand(board, monkeypatch):
+    asked = []
+
+    async def late(self, caller, question):
+        asked.append(question.key)
+        raise late_error()
+
+    board.value(board.ada, "set_rule", number=board.number, rule="rule", epsilon=3)
+    with monkeypatch.context() as patch:
+        patch.setattr(Vault, "answer", late)
+        board.serve("v2").settled()
+        shown = board.shown(board.ada)
+        assert [one["refused"] for one in shown["tiles"]] == ["gateway-late"] * 2
+        assert shown["spent"] == pytest.approx(0.2)  # what is charged stays counted
+        given = {"number": board.number, "tile": board.tiles[0], "most": 0.1}
+        for _ in range(2):
+            refused(board.call("refresh_tile", board.ada, **given), "gateway-late")
+    by_rule, by_hand, again = asked[0], *asked[-2:]
+    assert by_rule == by_hand  # the same purchase: the ledger charges its key once
+    assert by_hand != again  # to ask again is a new charge, so it has a new key
+    board.value(board.ada, "refresh_tile", **given)
+    assert board.shown(board.ada)["tiles"][0]["version"] == "v2"
 
 
 def test_a_key_is_of_one_tile_and_one_version(shared):

@@ -7,11 +7,13 @@ import re
 import shutil
 import sqlite3
 import stat
+import subprocess
 import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
 
 from discreet.errors import InvalidArgument
@@ -22,7 +24,7 @@ from discreet.gateway.store import GatewayStore
 
 from ..refusing import refuses
 from .house import COUNT, House
-from .served import DESK, OTHER, USERS, VAULT, as_user, give_to_vault, python_for_all, served_as_root
+from .served import DESK, ENVIRONMENT, OTHER, USERS, VAULT, as_user, give_to_vault, python_for_all, served_as_root
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can start processes of other users"),
@@ -316,3 +318,49 @@ def test_a_backup_is_restored(tmp_path):
         assert made.post(token, COUNT).json()["receipt"] == answer.json()["receipt"]
         assert made.stop() == 0
         assert len(made.charges()) == 1
+
+
+FIRST_RUN = """
+import sys
+from discreet.gateway.first_run import FirstRun
+
+data, policy, vault, desk = sys.argv[1:]
+run = FirstRun([data], policy, users=(vault, desk))
+print(run.problems, flush=True)
+with run.running():
+    print(run.link, flush=True)
+    run.watch()
+"""
+
+
+@pytest.mark.slow
+def test_a_first_run_is_isolated_as_the_gateway_is(monkeypatch):
+    """The set-up and the vault run as the vault's user, and the policy is theirs."""
+    monkeypatch.setattr(sys, "executable", python_for_all())
+    with served_as_root() as house:
+        source, policy = house.folder / "visits.parquet", house.folder / "first.toml"
+        command = [house.python, "-c", FIRST_RUN, str(source), str(policy), str(VAULT), str(DESK)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT, cwd="/") as process:
+            try:
+                assert process.stdout.readline().strip() == "[]"
+                link = process.stdout.readline().strip()
+                users = {
+                    name: os.stat(f"/proc/{number}").st_uid for name, number in house.children(process.pid).items()
+                }
+                assert users["process"] == VAULT
+                assert users["desk_process"] == DESK
+                with httpx.Client(base_url=link.partition("/login")[0], trust_env=False, timeout=60) as client:
+                    client.post("/login", data={"link": link})
+                    form = {"form": re.search(r'name="form" value="([^"]+)"', client.get("/setup").text)[1]}
+                    assert client.post("/setup", data=form | {"use.0": "people:id"}).status_code == 303
+                    limits = {"epsilon": "5", "delta": "1e-6", "answer_after": "0", "owner": "olga"}
+                    assert client.post("/setup/limits", data=form | limits).status_code == 303
+                    assert client.post("/setup/policy", data=form).status_code == 303
+                assert process.stdout.readline().startswith("serving")
+                assert (policy.stat().st_uid, stat.S_IMODE(policy.stat().st_mode)) == (VAULT, 0o600)
+                assert problems(policy, *load_settings(policy)) == []
+            finally:
+                process.terminate()
+                process.wait(60)
+        with closing(sqlite3.connect(policy.with_suffix(".gateway"))) as store:
+            assert store.execute("SELECT name, role FROM accounts WHERE name <> ''").fetchall() == [("olga", "owner")]

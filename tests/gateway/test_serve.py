@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import shlex
 import socket
 import ssl
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import httpx
@@ -16,9 +18,10 @@ import pytest
 from rich.console import Console
 
 import discreet as dp
+from discreet.cli.serve import serve as command
 from discreet.demo import gateway as demo
 from discreet.gateway import serve
-from discreet.gateway.settings import load_settings
+from discreet.gateway.settings import Settings, load_settings
 
 from ..refusing import refuses
 from .certificates import write_certificate
@@ -148,3 +151,17 @@ def test_systemd_is_told(tmp_path, monkeypatch):
         serve._notify("READY=1")
         assert listening.recv(100) == b"READY=1"
     serve._notify("STOPPING=1")  # nobody listens: it is no error
+
+
+def test_serving_needs_a_policy_or_data():
+    with refuses(dp.InvalidArgument, "command-policy"):
+        command()
+
+
+def test_the_desk_is_told_names_and_limits_and_no_place_of_data():
+    settings = Settings(
+        question_most=Fraction(1, 3), name="clinic", version="7", store="secret.gateway", copies="secret"
+    )
+    told = json.loads(json.dumps(serve.desk_opening(settings, Path("vault"), {"http": 3})))
+    assert (told["name"], told["version"], told["question_most"], told["approve_above"]) == ("clinic", "7", "1/3", None)
+    assert "secret" not in json.dumps(told)

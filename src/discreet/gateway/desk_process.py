@@ -25,6 +25,7 @@ def main() -> None:
     opening = json.load(sys.stdin)
     listening = {name: socket.socket(fileno=number) for name, number in opening["listening"].items()}
     oidc = opening["oidc"]
+    shown = {name: None if opening[name] is None else Fraction(opening[name]) for name in SHOWN_AMOUNTS}
     settings = Settings(
         certificate=opening["certificate"],
         key=opening["key"],
@@ -32,7 +33,9 @@ def main() -> None:
         oidc=None if oidc is None else OidcSettings(**oidc),
         name=opening["name"],
         version=opening["version"],
-        **{name: None if opening[name] is None else Fraction(opening[name]) for name in SHOWN_AMOUNTS},
+        question_default=shown["question_default"],
+        question_most=shown["question_most"],
+        approve_above=shown["approve_above"],
     )
     metrics, postgres = ([listening[name]] if name in listening else [] for name in ("metrics", "postgres"))
     try:

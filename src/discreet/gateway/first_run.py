@@ -24,7 +24,7 @@ from discreet.datasets.policy import Policy
 from discreet.errors import InvalidArgument, ServiceUnavailable
 from discreet.gateway.isolation import User, problems, this_user, users_of
 from discreet.gateway.serve import Pair, Supervisor, hearing, not_isolated, own_folder, ready, started
-from discreet.gateway.settings import HTTP, Address, Settings
+from discreet.gateway.settings import HTTP, USERS, Address, Settings
 from discreet.gateway.setup.process import BEGIN
 from discreet.gateway.setup.source import is_database
 from discreet.gateway.tokens import digest_of, new_secret
@@ -76,7 +76,13 @@ class FirstRun:
     """A first run for data, until the gateway itself runs."""
 
     def __init__(
-        self, data: Sequence[str], policy: str | Path | None = None, *, header: bool = False, isolated: bool = True
+        self,
+        data: Sequence[str],
+        policy: str | Path | None = None,
+        *,
+        header: bool = False,
+        isolated: bool = True,
+        users: tuple[str, str] = USERS,
     ) -> None:
         self.policy_file = (Path(policy) if policy else Path(_policy_name(data[0]))).expanduser().resolve()
         self.data = [one if is_database([one]) else str(Path(one).expanduser().resolve()) for one in data]
@@ -84,7 +90,8 @@ class FirstRun:
         self._secret = new_secret()
         self._signals: list[int] = []
         _check_new(self.policy_file)
-        self.settings = Settings(name=self.policy_file.stem, store=str(self.policy_file.with_suffix(".gateway")))
+        store = str(self.policy_file.with_suffix(".gateway"))
+        self.settings = Settings(name=self.policy_file.stem, store=store, copies=f"{store}.data", users=users)
         self.problems, self._users = self._isolation()
 
     def _isolation(self) -> tuple[list[str], tuple[User, User]]:
@@ -111,6 +118,7 @@ class FirstRun:
                 "policy": str(self.policy_file),
                 "header": self._header,
                 "http": str(self.address),
+                "users": None if self.settings.users == USERS else self.settings.users,
                 "link": digest_of(self._secret),
             }
             given = {"sockets": {"http": self._listening}, "folder": folder, "users": self._users}

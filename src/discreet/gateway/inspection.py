@@ -19,7 +19,7 @@ from discreet.ledger.store import URLS
 if TYPE_CHECKING:
     from discreet.gateway.vault import Vault
 
-TRAIL = 50
+TRAIL = 40
 """Lines of the trail in one reply."""
 SEARCHED = 100_000
 """A search looks at so many lines, so that nobody waits for it long."""

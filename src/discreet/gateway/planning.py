@@ -8,8 +8,9 @@ from typing import Any
 
 from discreet.datasets.database import Database
 from discreet.datasets.prepared import Prepared
-from discreet.errors import DiscreetError
-from discreet.ledger.views import NotBought
+from discreet.errors import BudgetExhausted, DiscreetError
+from discreet.guarantees.guarantee import Guarantee
+from discreet.ledger.views import NotBought, Replays
 from discreet.sql.reading.suggested import suggestions
 from discreet.sql.running.answer import Answer
 
@@ -27,8 +28,22 @@ def planned(database: Database, sql: str, options: Mapping[str, Any]) -> dict[st
             refused.more = {"instead": instead}  # type: ignore[attr-defined]
         raise
     explained, left = asked.explain(options.get("confidence", 0.95)), database.ledger.remaining
-    facts = {"epsilon": float(asked.epsilon), "bought": is_bought(asked), "left": None if left is None else str(left)}
-    return {**explained.data, **facts, "text": str(explained)}
+    bought = is_bought(asked)
+    facts = {"epsilon": float(asked.epsilon), "bought": bought, "left": _shown(left), "text": str(explained)}
+    return {**explained.data, **facts, **_after(database, asked, left, bought=bought)}
+
+
+def _after(database: Database, asked: Prepared, left: Guarantee | None, *, bought: bool) -> dict[str, Any]:
+    """Whether all parts of the statement fit together, and what would remain after them."""
+    owed = [] if bought else asked.owed()
+    try:
+        return {"fits": True, "after": _shown(database.ledger.after(*owed) if owed else left)}
+    except BudgetExhausted:
+        return {"fits": False, "after": None}
+
+
+def _shown(guarantee: Guarantee | None) -> str | None:
+    return None if guarantee is None else str(guarantee)
 
 
 def is_bought(asked: Prepared) -> bool:
@@ -37,6 +52,8 @@ def is_bought(asked: Prepared) -> bool:
         return False
     if not asked.finds_bounds:
         return not asked.owed()
+    if not isinstance(asked.planner.ledger, Replays):  # another ledger would charge
+        return False
     with contextlib.suppress(NotBought):  # what the rest costs is known once its bounds are found
         asked.answer()
         return True

@@ -166,6 +166,8 @@ ROUTES: tuple[Route, ...] = (
             "epsilon": _number("The cost ε of the whole question."),
             "bought": {"type": "boolean", "description": "Whether it was bought before, and is free now."},
             "left": {"type": ["string", "null"], "description": "What remains now, in words."},
+            "fits": {"type": "boolean", "description": "Whether all of it fits what remains."},
+            "after": {"type": ["string", "null"], "description": "What would remain after all of it, in words."},
         },
     ),
     Route(
@@ -433,7 +435,7 @@ ROUTES: tuple[Route, ...] = (
         path="/v1/trail",
         verb="trail",
         about="Search the audit log",
-        more="For owners and auditors. The newest lines come first, 50 at a time.",
+        more="For owners and auditors. The newest lines come first, 40 at a time.",
         asks={
             "before": _whole("Only lines with a smaller number."),
             "who": _text("Only lines of this account."),

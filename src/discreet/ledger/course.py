@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from discreet.exact.rational import LEDGER_UNIT, exactly
 from discreet.guarantees.guarantee import Approx, Guarantee
-from discreet.guarantees.rules.best_of import Rule, Vector
+from discreet.guarantees.rules.best_of import Vector
 from discreet.ledger import book
 from discreet.ledger.accounts import size_of
 from discreet.ledger.book import WHOLE
@@ -66,8 +67,9 @@ def course_of(ledger: Ledger, moments: Iterable[Moment], last: int) -> list[Stag
         known = {number: at for number, at in moments if terms[0].number < number <= last}
         known |= {row.number: row.microseconds / 1e6 for row in terms}
         for number in sorted(known):
-            rule = next(row for row in reversed(terms) if row.number <= number).rule
-            limit, spent = size_of(rule.limit), _size(rule, book.spent_at(execute, analyst, number))
+            content = next(row for row in reversed(terms) if row.number <= number).content
+            limit = size_of(book.rule_in(content).limit)
+            spent = _size(content, book.spent_at(execute, analyst, number))
             at = max(known[number], stages[-1].at if stages else 0.0)
             stages.append(Stage(number, at, max(Fraction(0), limit - spent), limit))
     return stages
@@ -80,7 +82,7 @@ def stage_at(ledger: Ledger, last: int) -> Stage | None:
         terms = book.terms(execute, analyst, last)
         if terms is None:
             return None
-        spent = _size(terms.rule, book.spent_at(execute, analyst, last))
+        spent = _size(terms.content, book.spent_at(execute, analyst, last))
     limit = size_of(terms.rule.limit)
     return Stage(last, terms.microseconds / 1e6, max(Fraction(0), limit - spent), limit)
 
@@ -102,8 +104,10 @@ def _terms(execute: Execute, analyst: str, last: int) -> list[book.EntryRow]:
     return [book.row(execute, number) for (number,) in numbers[-MOST:]]
 
 
-def _size(rule: Rule, spent: Vector) -> Fraction:
-    """What all answers together amount to, in the unit of the limit."""
+@lru_cache(maxsize=8192)
+def _size(terms: str, spent: Vector) -> Fraction:
+    """What all answers together amount to, in the unit of the limit that these terms set."""
+    rule = book.rule_in(terms)
     if not any(spent):
         return Fraction(0)
     if isinstance(rule.limit, Approx):
@@ -112,10 +116,15 @@ def _size(rule: Rule, spent: Vector) -> Fraction:
 
 
 def sample(first: int, last: int, most: int = MOST) -> list[int]:
-    """Whole numbers from `first` to `last`, both included, at most so many of them, evenly apart."""
-    if last - first < most:
-        return list(range(first, last + 1))
-    return [first + (last - first) * place // (most - 1) for place in range(most)]
+    """Whole numbers from `first` to `last`, both included, at most so many of them. As `last` grows, most stay the
+    same, so that what is known about them can be used again.
+    """
+    if last < first:
+        return []
+    step = 1
+    while (last - first) // step > most - 2:
+        step *= 2
+    return [*range(first, last, step), last]
 
 
 def moments_of(ledger: Ledger, last: int, most: int = MOST) -> list[Moment]:

@@ -64,7 +64,8 @@ class Pages:
         self._thread.start()
         self._link = Link(house.socket)
         settings = load_settings(house.policy)[1]
-        app = make_app(self._link, rates=Rates(address=_MANY, token=_MANY), console=Console(settings))
+        self.console = Console(settings)
+        app = make_app(self._link, rates=Rates(address=_MANY, token=_MANY), console=self.console)
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=_URL, timeout=60)
 
     def run(self, work: Any) -> Any:

@@ -54,7 +54,7 @@ class Visitor(httpx.Client):
 
     def page(self, path: str, status: int = 200, **query: Any) -> str:
         """The text of a page."""
-        reply = self.get(path, params=query)
+        reply = self.get(path, params=query or None)
         assert reply.status_code == status, reply.text
         found = re.search(r'name="form" value="([^"]+)"', reply.text)
         self.secret = found[1] if found else self.secret

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.gateway.console import results
+
 from ..house import BY_CITY, COUNT
 from ..small_house import SmallHouse
 from ..test_neighbors import HOSTILE, Neighbor, ordinary
@@ -131,6 +133,22 @@ def test_the_plan_button_leads_to_an_address(alice):
     assert gone.headers["location"] == "/ask?sql=SELECT+COUNT%28%2A%29+AS+n+FROM+visits&epsilon=0.2"
     assert alice.post("/ask", sql="x" * 9000, do="plan").status_code == 200
     assert alice.post("/ask", sql="x" * 30_000, do="plan").status_code == 400
+
+
+def test_a_statement_of_several_questions_says_what_remains_after_all(alice):
+    both = "SELECT a.n + b.m AS x FROM (SELECT COUNT(*) AS n FROM visits) a, (SELECT SUM(cost) AS m FROM visits) b"
+    part = alice.post("/ask/plan", sql=both, epsilon="0.5").text
+    assert "combines 2 questions" in part
+    left, after = (re.search(rf"<dt>{name}</dt><dd>ε = ([\d.]+)", part)[1] for name in ("Left now", "Left after it"))
+    assert 0 < float(left) - float(after) <= 0.5
+    part = alice.post("/ask/plan", sql=both, epsilon="500").text
+    assert "does not fit what is left" in part
+
+
+def test_scripts_import_each_other_by_their_content(pages):
+    text = pages.console.file("/static/ask.js").body.decode()
+    for name in ("fragments.js", "complete.js"):
+        assert f'from ".{pages.console.asset(name).removeprefix("/static")}"' in text
 
 
 def test_names_for_completion_are_written_as_in_sql(alice):
@@ -256,6 +274,32 @@ def test_a_picture_is_a_file_of_its_own(alice, answered):
     texts = [one.text for one in root.iter() if one.tag.endswith("text")]
     assert any(text.startswith("<script>") for text in texts)  # as text, and cut
     assert "prefers-color-scheme" not in alice.get(answered + ".svg", colors="light").text
+
+
+def test_lists_and_levels_have_cells_and_pictures(alice):
+    place = alice.ask("SELECT city, QUANTILE_CONT(cost, [0.25, 0.75]) AS q FROM visits GROUP BY city", epsilon="0.8")
+    page = alice.get(place.headers["location"]).text
+    assert re.search(r"<td>\[[^<]*\]</td>", page)  # a list, with its own errors
+    place = alice.ask("SELECT city, COUNT(*) AS levels FROM visits GROUP BY ROLLUP (city)", epsilon="0.3")
+    page = alice.get(place.headers["location"]).text
+    assert "<td>(all)</td>" in page
+    assert ">(all)</text>" in page
+
+
+def test_an_answer_of_many_rows_is_shown_page_by_page(pages, alice, monkeypatch):
+    place = alice.ask("SELECT FLOOR(cost) AS c, COUNT(*) AS n FROM visits GROUP BY c", epsilon="0.3").headers[
+        "location"
+    ]
+    monkeypatch.setattr(results, "MOST_ROWS", 20)
+    monkeypatch.setattr(results, "MOST_DRAWN", 20)
+    first = alice.get(place).text
+    assert first.count("<tr>") == 21
+    assert "<svg" not in first.split("<main")[1]
+    assert f'href="{place}?first=20"' in first
+    assert alice.get(place, first="100").text.count("<tr>") == 2
+    for strange in ("-1", "x", "9" * 30):
+        assert alice.get(place, first=strange).text.count("<tr>") == 21
+    assert alice.get(place + ".svg").status_code == 404
 
 
 def test_negative_numbers_stay_numbers_in_csv(alice):

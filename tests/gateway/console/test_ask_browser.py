@@ -34,6 +34,7 @@ def reach(page, locator):
 def test_by_keyboard_alone(site, browser):
     page = browser.open(site.link("alice"))
     page.goto("/ask")
+    assert page.input_value("#epsilon") == "0.1"  # the owner's default
     reach(page, page.locator("#sql"))
     page.keyboard.type("SELECT city, COUNT(*) AS n FROM vis")
     page.get_by_role("listbox", name="Suggestions").wait_for()
@@ -75,6 +76,8 @@ def test_the_plan_follows_the_slider_and_the_error(site, browser):
     plan_has(page, "± 40")
     assert page.get_by_label("± of n").input_value() == "40"  # it was not replaced while one types
     assert "within=40" in page.url
+    assert page.input_value("#epsilon") != epsilon  # the slider follows the error, too
+    plan_has(page, f"ε = {page.input_value('#epsilon')}")
     page.locator("#sql").fill("SELECT COUNT(*) AS m FROM visits WHERE cost > 1")
     page.get_by_label("At a cost").check()
     page.get_by_label("± of m").wait_for()

@@ -109,7 +109,7 @@ def test_without_a_session_every_page_leads_to_the_login(site):
 
 
 def test_few_pages_are_open():
-    assert {page.path for page in PAGES if page.open} == {"/login", "/leaked", "/setup/starting"}
+    assert {page.path for page in PAGES if page.open} == {"/login", "/leaked"}
 
 
 def test_every_file_of_the_pages_is_used():

@@ -127,3 +127,9 @@ def test_the_form_leads_to_a_plan(alice):  # noqa: F811
     wrong = alice.get("/guided", table="visits", measure="sum", of="city", do="ask")
     assert wrong.status_code == 200
     assert "Choose a column of numbers" in wrong.text
+
+
+def test_public_tables_are_grouped_by_what_everybody_knows(alice):  # noqa: F811
+    assert '<input type="checkbox" name="by" value="city">' in alice.get("/guided", table="prices").text
+    gone = alice.get("/guided", table="prices", measure="average", of="price", by="city", do="ask")
+    assert "Free." in alice.get(gone.headers["location"]).text

@@ -7,6 +7,7 @@ import re
 import httpx
 import pytest
 
+from ..house import CITIES
 from .browser import check_accessible, check_fits, check_small, save_picture
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -119,3 +120,17 @@ def test_the_login_page(site, browser, axe, size, scheme):
 @pytest.mark.slow
 def test_without_scripts_one_pastes_the_link(site, browser):
     browser.open(site.link("alice"), scripts=False)
+
+
+def test_a_person_asks_and_sees_the_answer(site, browser):
+    """The smoke test in a real browser: everything else there is in the slow tests."""
+    before = site.ledger.count
+    page = browser.open(site.link("alice"))
+    page.get_by_label("Question in SQL").fill("SELECT city, COUNT(*) AS n FROM visits GROUP BY city")
+    page.get_by_text("Expected error").wait_for()
+    page.get_by_role("button", name="Ask", exact=True).click()
+    page.wait_for_url("**/answers/*")
+    for city in CITIES:
+        assert page.get_by_role("cell", name=city).is_visible()
+    assert page.locator("svg[role=img]").first.is_visible()
+    assert site.ledger.count == before + 1

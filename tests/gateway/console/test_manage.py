@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import re
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+import discreet as dp
+from discreet.gateway import inspection
+from discreet.gateway.tokens import COMMAND_LINE
+
+from ...refusing import refuses
 from .an_office import PEOPLE, URL, Office, Person, office
 
 PAGES = {
@@ -309,6 +317,12 @@ def test_a_record_that_is_too_long_is_refused(desk: Office, monkeypatch: pytest.
     monkeypatch.setattr("discreet.gateway.inspection.MOST_ENTRIES", 1)
     reply = desk.person("aude").post("/record/verify")
     assert "gateway-verify-size" in reply.text
+
+
+def test_records_are_verified_one_at_a_time() -> None:
+    busy: Any = SimpleNamespace(is_verifying=True)
+    with refuses(dp.errors.ServiceUnavailable, "gateway-busy"):
+        asyncio.run(inspection.verify(busy, COMMAND_LINE, {}))
 
 
 def test_the_trail_is_searched(desk: Office) -> None:

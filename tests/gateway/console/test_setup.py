@@ -70,7 +70,7 @@ def first_run(folder: Path, source: Source) -> Iterator[Running]:
     made = FirstRun(
         source=source,
         policy=folder / "clinic.toml",
-        http="127.0.0.1:8080",
+        gateway={"http": "127.0.0.1:8080"},
         link=digest_of(SECRET),
         begin=lambda: begun.append(True),
     )
@@ -236,6 +236,21 @@ def test_columns_that_fill_several_pages(tmp_path: Path) -> None:
         table = running.first_run.draft.tables["wide"]
         assert table.rows_per_person == 7
         assert table.columns == {"c0": {"between": [0, 9]}, "c40": {"between": [1, 5]}}
+
+
+def test_many_tables_fit_on_a_page(tmp_path: Path) -> None:
+    columns = {f"a_column_with_a_long_name_{number}": "integer" for number in range(100)} | {"patient_id": "integer"}
+    tables = {f"table_{number}": columns for number in range(30)}
+    with first_run(tmp_path, Source(places=dict.fromkeys(tables, "x.parquet"), tables=tables)) as running:
+        owner = running.person()
+        for number in range(1, 4):
+            page = owner.get("/setup", page=number)
+            assert len(page.content) < 60_000
+            assert 'value="people:patient_id" selected' in page.text
+            left = {f"use.{one}": "left out" for one in range(10 * (number - 1), 10 * number) if one != 29}
+            sent = owner.post("/setup", page=str(number), **left)
+            assert sent.headers["location"] == (f"/setup?page={number + 1}" if number < 3 else "/setup/columns/1")
+        assert running.first_run.draft.named("people") == ["table_29"]
 
 
 def test_files_without_types_have_them_written_down(tmp_path: Path) -> None:

@@ -63,3 +63,10 @@ def test_a_question_that_says_how_wrong_it_may_be_gets_a_suggestion(clinic: Any)
     with pytest.raises(dp.DiscreetError) as found:
         planned(clinic.database, "SELECT COUNT(*) AS n FROM vistis", {"within": {"n": 50}})
     assert found.value.more == {"instead": "SELECT COUNT(*) AS n FROM visits"}
+
+
+def test_a_plan_spends_nothing_whatever_the_ledger(clinic: Any) -> None:
+    before = clinic.database.ledger.count
+    found = planned(clinic.database, "SELECT SUM(cost) AS s FROM visits", {"epsilon": 0.5})
+    assert (found["bought"], found["fits"]) == (False, True)
+    assert clinic.database.ledger.count == before

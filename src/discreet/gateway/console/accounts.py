@@ -14,7 +14,7 @@ from discreet.gateway.console.visit import Refusal, Visit
 from discreet.gateway.desk_replies import Reply
 from discreet.gateway.tokens import ROLES, SCOPES
 
-EACH = 100
+EACH = 80
 """Accounts on one page."""
 ABOUT = {
     "owner": "decides everything",

@@ -81,7 +81,6 @@ def _shown(visit: Visit, result: Result, *, sql: str, ask_link: str, at: str = "
         at=at,
         place=place,
         ask_link=ask_link,
-        remaining=None if result.remaining is None else result.remaining["epsilon"],
     )
 
 

@@ -22,7 +22,8 @@ from discreet.gateway.desk_replies import Reply
 
 _LONGEST_SHOWN = 20_000
 """A page shows so much of a question: longer ones are for programs."""
-_KEPT_ON_PAGE = ("gateway-login", "gateway-role", "gateway-scope", "gateway-origin")
+_OTHER_PAGE = ("gateway-login", "gateway-role", "gateway-scope", "gateway-origin")
+"""These refusals are not about the question, and have a page of their own."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ async def plan_of(visit: Visit, asked: Asked) -> Shown:
     except InvalidArgument as error:
         return Shown(refusal=RefusalView(str(error), error.code))
     except Refusal as refusal:
-        if refusal.code in _KEPT_ON_PAGE:
+        if refusal.code in _OTHER_PAGE:
             raise
         return Shown(refusal=view_refusal(refusal))
     return Shown(plan=view_plan(found, visit.console.settings))
@@ -145,9 +146,9 @@ async def ask_page(visit: Visit) -> Reply:
 async def show_page(visit: Visit, asked: Asked, *, status: int = 200, refusal: RefusalView | None = None) -> Reply:
     """The page with a question, its plan, and why it was refused if it was."""
     found = await visit.ask_vault("tables")
-    shown = (
-        Shown(refusal=refusal) if refusal is not None and refusal.position is not None else await plan_of(visit, asked)
-    )
+    shown = await plan_of(visit, asked)
+    if shown.refusal is not None and refusal is not None and shown.refusal.code == refusal.code:
+        refusal = None  # the plan says it, and what to ask instead
     tables, more = listed_tables(found["tables"], visit.query["table"])
     settings = visit.console.settings
     default = settings.question_default
@@ -156,7 +157,7 @@ async def show_page(visit: Visit, asked: Asked, *, status: int = 200, refusal: R
         status=status,
         asked=asked,
         shown=shown,
-        refused=refusal if refusal is not shown.refusal else None,
+        refused=refusal,
         tables=tables,
         more=more,
         link=asked.link,
@@ -179,7 +180,7 @@ async def ask_question(visit: Visit) -> Reply:
     except InvalidArgument as error:
         return await show_page(visit, asked, status=400, refusal=RefusalView(str(error), error.code))
     except Refusal as refusal:
-        if refusal.code in _KEPT_ON_PAGE:
+        if refusal.code in _OTHER_PAGE:
             raise
         return await show_page(visit, asked, status=refusal.status, refusal=view_refusal(refusal))
     result = Result(frame.body)

@@ -56,6 +56,8 @@ async def budget_page(visit: Visit) -> Reply:
 
 def limits_of(own: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The limits below that of the account, with what each is for."""
+    if own.get("limit") is None:  # who asks nothing new has none
+        return []
     return [{"of": words} | own[name] for name, words in LIMITS.items() if isinstance(own.get(name), dict)]
 
 

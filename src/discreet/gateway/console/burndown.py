@@ -13,7 +13,19 @@ from discreet.drawing import Drawing, Point, Scale, short_number
 WIDE, NARROW, HEIGHT = 720.0, 350.0, 240.0
 """How wide pictures are: for screens, and for phones."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48.0, 16.0, 14.0, 34.0
-_STEPS = (60, 300, 900, 3600, 10_800, 21_600, *(86_400 * days for days in (1, 2, 7, 14, 30, 91, 182, 365, 1826)))
+_STEPS = (
+    60,
+    120,
+    300,
+    600,
+    900,
+    1800,
+    3600,
+    7200,
+    10_800,
+    21_600,
+    *(86_400 * days for days in (1, 2, 7, 14, 30, 91, 182, 365, 1826)),
+)
 _SHORTEST = 300.0
 """A picture shows at least so many seconds."""
 _AHEAD = 0.25
@@ -69,7 +81,7 @@ def _axes(drawing: Drawing, across: Scale, down: Scale) -> None:
     floor = HEIGHT - _BOTTOM
     drawing.line(Point(_LEFT, floor), Point(across.end, floor), "axis")
     span = across.high - across.low
-    step = next((one for one in _STEPS if span / one <= (across.end - across.start) / 90), _STEPS[-1])
+    step = next((one for one in _STEPS if span / one <= (across.end - across.start) / 75), _STEPS[-1])
     form = "%H:%M" if step < 86_400 else "%d %b" if step < 86_400 * 182 else "%b %Y"
     first = -(-int(across.low) // step) * step
     for at in range(first, int(across.high) + 1, step):

@@ -48,11 +48,16 @@ REASONS = {
 async def list_page(visit: Visit) -> Reply:
     """The dashboards that one may see."""
     found = await visit.ask_vault("dashboards")
-    return visit.page("dashboards.html", found=found, done=DONE.get(visit.query["done"]))
+    receipt = visit.query["receipt"].strip()[:200]
+    return visit.page("dashboards.html", found=found, receipt=receipt, done=DONE.get(visit.query["done"]))
 
 
 async def make(visit: Visit) -> Reply:
-    """Make a dashboard, and go to it."""
+    """Make a dashboard, or add an answer to one of one's own, and go to it."""
+    if visit.form["do"] == "add":
+        number = whole(visit.form["number"])
+        await visit.ask_vault("add_tile", number=number, **_added(visit.form))
+        return visit.go(f"/dashboards/{number}", edit="1", done="added")
     made = await visit.ask_vault("make_dashboard", title=visit.form["title"])
     return visit.go(f"/dashboards/{int(made['number'])}", edit="1", done="made")
 

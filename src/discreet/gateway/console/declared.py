@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from html import escape
 from typing import Any
 
-from sqlglot.dialects.duckdb import DuckDB
+from sqlglot import parse_one
+from sqlglot.errors import SqlglotError
+
+from discreet.engines.duckdb.dialect import quote
 
 ROOM = 20_000
 """So many bytes of a page are for tables."""
@@ -40,8 +44,18 @@ class ListedTable:
 
 def written(name: str) -> str:
     """A name as it is typed in SQL: in quotes, unless it is a plain word that SQL does not use itself."""
-    plain = _PLAIN.fullmatch(name) and name.upper() not in DuckDB.Tokenizer.KEYWORDS
-    return name if plain else '"' + name.replace('"', '""') + '"'
+    return name if _PLAIN.fullmatch(name) and _is_name(name) else quote(name)
+
+
+@lru_cache(maxsize=4096)
+def _is_name(word: str) -> bool:
+    """Whether a word without quotes is a name wherever names stand. A few words are not, but begin something."""
+    text = "SELECT {0} AS {0} FROM {0} WHERE {0} = '' AND {0} IS NULL GROUP BY {0} ORDER BY {0}"
+    try:
+        bare, quoted = (parse_one(text.format(one), read="duckdb") for one in (word, quote(word)))
+    except SqlglotError:
+        return False
+    return bare.sql("duckdb", identify=True) == quoted.sql("duckdb", identify=True)
 
 
 def listed_tables(tables: Sequence[Mapping[str, Any]], first: str = "") -> tuple[list[ListedTable], int]:

@@ -79,7 +79,7 @@ def leaf_of(visit: Visit, lines: Sequence[Any], each: int) -> Leaf:
     return Leaf(lines[(number - 1) * each : number * each], number, of)
 
 
-def shortened(text: Any, most: int = 300) -> str:
+def shortened(text: Any, most: int = 200) -> str:
     """The beginning of a long text, for a list."""
     said = str(text)
     return said if len(said) <= most else f"{said[: most - 1]}…"

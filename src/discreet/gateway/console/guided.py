@@ -75,7 +75,7 @@ def _fields(visit: Visit, table: Mapping[str, Any]) -> dict[str, Any]:
         "measures": {name: label for name, label in MEASURES.items() if name != "people" or people},
         "numbers": [column["name"] for column in columns if column["type"] in NUMBERS],
         "columns": [column["name"] for column in columns if not column["identifies_people"]],
-        "groups": [column for column in columns if _groups(column)],
+        "groups": [column for column in columns if _groups(column, is_public=table["protects"] is None)],
         "periods": PERIODS,
         "times": TIMES,
         "filters": filters,
@@ -84,10 +84,12 @@ def _fields(visit: Visit, table: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _groups(column: Mapping[str, Any]) -> bool:
-    """Whether the groups of a column are known: by its choices, by its type, or by its range of dates."""
+def _groups(column: Mapping[str, Any], *, is_public: bool) -> bool:
+    """Whether the groups of a column are known: by its choices, by its type, by its range of dates, or to everybody."""
     if column["identifies_people"]:
         return False
+    if is_public and column["type"] not in NUMBERS:
+        return True
     if column["choices"] is not None or column["type"] == "boolean":
         return True
     return column["type"] in TIMES and isinstance(column["between"], list)

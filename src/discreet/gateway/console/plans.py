@@ -92,7 +92,6 @@ def view_refusal(refusal: Refusal) -> RefusalView:
 def view_plan(plan: Mapping[str, Any], settings: Settings) -> PlanView:
     """The plan that the vault explains, for a page."""
     parts: Sequence[Mapping[str, Any]] = plan.get("questions", [plan])
-    one = parts[0] if len(parts) == 1 else None
     epsilon, bought = float(plan["epsilon"]), plan["bought"] is True
     free = "" if parts else str(plan.get("free") or "It reads public tables only, so it is answered exactly.")
     return PlanView(
@@ -100,9 +99,9 @@ def view_plan(plan: Mapping[str, Any], settings: Settings) -> PlanView:
         cost="; ".join(dict.fromkeys(str(part["guarantee"]) for part in parts)) if not bought else "",
         free=free,
         is_bought=bought,
-        fits=bought or all(part.get("fits", True) for part in parts),
+        fits=plan["fits"] is True,
         left=str(plan["left"] or "nothing"),
-        after=str(one["remaining"] or "nothing") if one and "remaining" in one and not bought else "",
+        after=str(plan["after"] or "nothing") if plan["fits"] and parts and not bought else "",
         columns=[_column(column) for part in parts for column in part["columns"]],
         shares=[_share(measure) for part in parts for measure in part["measures"]],
         groups="; ".join(filter(None, map(_groups, parts))),

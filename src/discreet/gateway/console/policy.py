@@ -16,8 +16,9 @@ from discreet.gateway.desk_replies import Reply
 EACH = 20
 LONGEST_SHOWN = 15_000
 """Characters of the policy on its page. All of it is at /policy/text."""
-MOST_LINES = 500
-"""Lines of a difference on its page."""
+MOST_LINES, MOST_CHARACTERS = 400, 20_000
+"""Of a difference on its page."""
+LONGEST_LINE = 300
 MOST_OPEN = 40
 PROPOSING = ("owner", "steward", "analyst", "service")
 DONE = {
@@ -50,7 +51,7 @@ async def policy_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
         is_whole=len(text) <= LONGEST_SHOWN,
         open_points=open_points[:MOST_OPEN],
         more_open=max(0, len(open_points) - MOST_OPEN),
-        waiting=[one for one in found["proposals"] if one["state"] == "open"][:EACH],
+        waiting=[{**one, "why": shortened(one["why"])} for one in found["proposals"] if one["state"] == "open"][:EACH],
         leaf=leaf_of(visit, [one for one in found["proposals"] if one["state"] != "open"], EACH),
         versions=found["versions"][: -EACH - 1 : -1],
         proposes=visit.role in PROPOSING,
@@ -118,17 +119,28 @@ async def proposal_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
     if one is None:
         raise InvalidArgument("There is no such proposal among those that you may see.", code="gateway-not-found")
     lines = one["diff"].splitlines()
+    shown = list(first_lines(lines))
     return visit.page(
         "proposal.html",
         status=status_of(refusal),
         refusal=refusal,
         done=DONE.get(visit.query["done"]),
         proposal=one,
-        changes=[changed(line) for line in lines[:MOST_LINES]],
-        hidden=max(0, len(lines) - MOST_LINES),
+        changes=[changed(line) for line in shown],
+        hidden=len(lines) - len(shown),
         decides=one["state"] == "open" and visit.role in DECIDING and one["author"] != visit.me["account"],
         given=visit.form,
     )
+
+
+def first_lines(lines: list[str]) -> Iterator[str]:
+    """So many lines as fit on a page."""
+    room = MOST_CHARACTERS
+    for line in lines[:MOST_LINES]:
+        room -= min(len(line), LONGEST_LINE) + 1
+        if room < 0:
+            return
+        yield line
 
 
 def changed(line: str) -> Changed:
@@ -136,7 +148,7 @@ def changed(line: str) -> Changed:
     if line.startswith(("+++", "---", "@@")):
         return Changed("place", line)
     kinds = {"+": "added", "-": "removed"}
-    return Changed(kinds.get(line[:1], "same"), shortened(line, 400))
+    return Changed(kinds.get(line[:1], "same"), shortened(line, LONGEST_LINE))
 
 
 @shown_on(proposal_page)

@@ -10,7 +10,7 @@ from discreet.gateway.console.site import Page
 from discreet.gateway.console.visit import Refusal, Visit
 from discreet.gateway.desk_replies import Reply
 
-EACH = 50
+EACH = 40
 """Entries on one page."""
 KINDS = {
     "charge": "answer",

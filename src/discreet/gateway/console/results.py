@@ -9,15 +9,15 @@ from typing import Any
 
 from discreet.drawing import Drawing
 from discreet.errors import ServiceUnavailable
-from discreet.gateway.console.charts import MOST_PANELS, MOST_POINTS, WIDE, Key, Measure, draw_chart
+from discreet.gateway.console.charts import WIDE, Key, Measure, draw_chart
 from discreet.gateway.remote_answer import RemoteAnswer
 from discreet.guarantees.guarantee import Guarantee
 
 MOST_ROWS = 100
+MOST_DRAWN = 12_000
+"""An answer with more rows than that has no picture: it would hold up everybody else at the desk."""
 ROOM = 24_000
 """So many bytes of a page are for rows."""
-MOST_DRAWN = MOST_PANELS * MOST_POINTS
-"""So many rows are looked at for a picture."""
 _LONGEST = 120
 """Characters of a cell. The files have all of them."""
 _NUMBERS = ("int", "uint", "float", "double", "decimal", "halffloat")
@@ -55,7 +55,7 @@ class Result:
         self.receipt, self.free, self.notes = answer.receipt, answer.free, answer.notes
         self.confidence = answer.confidence
         self.count: int = answer.table.num_rows
-        self.guarantee, self.remaining = _loss(answer.cost), _loss(answer.remaining)
+        self.epsilon, self.left = _epsilon(answer.cost), _epsilon(answer.remaining)
         self.clipped = {name: share for name, share in answer.clipped.items() if share}
         self.replayed = answer.release.replayed
 
@@ -86,9 +86,9 @@ class Result:
                     row[place] = Cell(_SUM)
 
     def chart(self, title: str, width: float = WIDE) -> Drawing | None:
-        """The picture. None if the answer has no numbers with noise. Of very long answers, only bars of the first groups
-        are drawn: nobody could read more, and everybody would wait for it.
-        """
+        """The picture. None if the answer has no numbers with noise, or more rows than a picture can hold."""
+        if self.count > MOST_DRAWN:
+            return None
         measures = [self._measure(name) for name in self.noisy if self._kind(name).startswith(_NUMBERS)]
         keys = [name for name in self.names if name not in self.noisy and not self._kind(name).startswith("list")]
         shown = [self._key(name) for name in keys]
@@ -98,11 +98,10 @@ class Result:
         return str(self.table.schema.field(name).type)
 
     def _key(self, name: str) -> Key:
-        values = self._values(name)
+        values = self.table.column(name).to_pylist()
         summed: Sequence[bool] = self._answer.summed.get(name, ())
         values = [_SUM if place < len(summed) and summed[place] else one for place, one in enumerate(values)]
-        ordered = self.count <= MOST_DRAWN and self._kind(name).startswith((*_NUMBERS, *_TIMES))
-        return Key(name, ordered, values)
+        return Key(name, self._kind(name).startswith((*_NUMBERS, *_TIMES)), values)
 
     def _measure(self, name: str) -> Measure:
         values = self._floats(name)
@@ -116,23 +115,18 @@ class Result:
         return Measure(name, values, low, high)
 
     def _floats(self, name: str) -> list[float | None]:
-        return [None if value is None else float(value) for value in self._values(name)]
-
-    def _values(self, name: str) -> list[Any]:
-        """The values of a column that are drawn."""
-        return list(self.table.column(name).slice(0, MOST_DRAWN).to_pylist())
+        return [None if value is None else float(value) for value in self.table.column(name).to_pylist()]
 
 
-def _loss(guarantee: Guarantee | None) -> dict[str, float] | None:
-    """The ε of a guarantee, as answers in JSON have it."""
-    return None if guarantee is None else {"epsilon": float(guarantee.largest_loss or 0)}
+def _epsilon(guarantee: Guarantee | None) -> float | None:
+    return None if guarantee is None else float(guarantee.largest_loss or 0)
 
 
 def _cell(shown: str, value: Any, head: Head) -> Cell:
     if value is None and not head.noisy:
         return Cell("–", is_number=head.is_number)
-    text, sign, error = shown.partition(" ± ") if head.noisy else (shown, "", "")
-    if head.noisy and not sign and text.endswith(")") and " (" in text:
+    text, sign, error = shown.partition(" ± ") if head.is_number and head.noisy else (shown, "", "")
+    if head.noisy and head.is_number and not sign and text.endswith(")") and " (" in text:
         text, _, interval = text.rpartition(" (")
         return Cell(_cut(text), f"({interval}", head.is_number)
     return Cell(_cut(text), f"± {error}" if sign else "", head.is_number)

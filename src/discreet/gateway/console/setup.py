@@ -5,7 +5,7 @@ The program in the place of the vault keeps what is decided, so each page can be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from discreet.errors import InvalidArgument
@@ -17,8 +17,8 @@ from discreet.gateway.desk_replies import Reply
 
 EACH = 40
 """Columns on one page."""
-MOST_TABLES = 50
-"""Tables on the first page: the others cannot be chosen here."""
+TABLES, OFFERED = 10, 14
+"""Tables on one page, and columns that are offered for each, the likely ones first."""
 STEPS = (
     ("/setup", "Tables"),
     ("/setup/columns/1", "Columns"),
@@ -29,7 +29,7 @@ USED = ("people", "through")
 
 
 def _page(visit: Visit, template: str, step: int, refusal: Refusal | None, **values: Any) -> Reply:
-    known = {"steps": STEPS, "step": step, "refusal": refusal, "given": visit.form}
+    known: dict[str, Any] = {"steps": STEPS, "step": step, "refusal": refusal, "given": visit.form}
     return visit.page(template, status=status_of(refusal), **known, **values)
 
 
@@ -39,23 +39,28 @@ def _page(visit: Visit, template: str, step: int, refusal: Refusal | None, **val
 async def tables_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
     """What each table is: rows of people, rows that lead to them, nobody's, or not served."""
     found = await visit.ask_vault("setup")
-    tables = [{**one, "chosen": _chosen(one, visit, number)} for number, one in enumerate(found["tables"])]
-    hidden = max(0, len(tables) - MOST_TABLES)
-    return _page(visit, "setup_tables.html", 0, refusal, found=found, tables=tables[:MOST_TABLES], hidden=hidden)
+    page, pages = _part(visit, found["tables"], TABLES)
+    first = (page - 1) * TABLES
+    tables = [
+        {**one, "chosen": visit.form[f"use.{first + place}"] or _use(one), "place": first + place}
+        for place, one in enumerate(found["tables"][first : first + TABLES])
+    ]
+    values = {"found": found, "tables": tables, "page": page, "pages": pages, "offered": OFFERED}
+    return _page(visit, "setup_tables.html", 0, refusal, **values)
 
 
-def _chosen(one: Mapping[str, Any], visit: Visit, number: int) -> str:
-    known = f"{one['use']}:{one['leads']}" if one["use"] in USED else one["use"]
-    return visit.form[f"use.{number}"] or known
+def _use(one: Mapping[str, Any]) -> str:
+    return f"{one['use']}:{one['leads']}" if one["use"] in USED else str(one["use"])
 
 
 @shown_on(tables_page)
 async def choose_tables(visit: Visit) -> Reply:
-    """Store what each table is."""
+    """Store what each table of a page is. Those of the other pages stay."""
     tables = (await visit.ask_vault("setup"))["tables"]
-    given = {one["name"]: visit.form[f"use.{number}"] or "left out" for number, one in enumerate(tables)}
-    await visit.ask_vault("setup_choose", step="tables", given=given)
-    return visit.go("/setup/columns/1")
+    page, pages = _part(visit, tables, TABLES)
+    given = {one["name"]: visit.form[f"use.{number}"] or _use(one) for number, one in enumerate(tables)}
+    await visit.ask_vault("setup_choose", step="tables" if page == pages else "some tables", given=given)
+    return visit.go("/setup", page=page + 1) if page < pages else visit.go("/setup/columns/1")
 
 
 # --- what is known about columns ----------------------------------------------------------------------------
@@ -64,7 +69,7 @@ async def choose_tables(visit: Visit) -> Reply:
 async def columns_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
     """The columns of one table, with what is publicly known about their values."""
     table, number, of = await _table(visit)
-    page, pages = _part(visit, table)
+    page, pages = _part(visit, table["columns"], EACH)
     first = (page - 1) * EACH
     columns = [
         {**one, **_typed(one, visit, first + place), "place": first + place}
@@ -84,8 +89,9 @@ async def _table(visit: Visit) -> tuple[dict[str, Any], int, int]:
     return used[number - 1], number, len(used)
 
 
-def _part(visit: Visit, table: Mapping[str, Any]) -> tuple[int, int]:
-    pages = max(1, -(-len(table["columns"]) // EACH))
+def _part(visit: Visit, lines: Sequence[Any], each: int) -> tuple[int, int]:
+    """Which part of a long list is asked for, and how many there are."""
+    pages = max(1, -(-len(lines) // each))
     asked = (visit.form if "page" in visit.form else visit.query)["page"]
     page = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 5 else 1
     return (page if 1 <= page <= pages else 1), pages
@@ -103,7 +109,7 @@ def _typed(one: Mapping[str, Any], visit: Visit, place: int) -> dict[str, str]:
 async def choose_columns(visit: Visit) -> Reply:
     """Store what is declared about the columns of a page."""
     table, number, of = await _table(visit)
-    page, pages = _part(visit, table)
+    page, pages = _part(visit, table["columns"], EACH)
     first = (page - 1) * EACH
     declared = {
         one["name"]: _declared(one, visit, first + place)
@@ -139,7 +145,7 @@ async def limits_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
 
 
 def _text(value: Any) -> str:
-    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return "" if value is None else f"{value:g}".replace("e-0", "e-") if isinstance(value, float) else str(value)
 
 
 @shown_on(limits_page)
@@ -178,7 +184,7 @@ async def started_page(visit: Visit) -> Reply:
     return visit.go("/")
 
 
-STARTED = (Page(method="GET", path="/setup/starting", handler=started_page, open=True),)
+STARTED = (Page(method="GET", path="/setup/starting", handler=started_page),)
 """What a running gateway answers to a browser that still waits for it."""
 PAGES = (
     Page(method="GET", path="/setup", handler=tables_page),

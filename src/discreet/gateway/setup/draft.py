@@ -14,6 +14,7 @@ from typing import Any
 
 from discreet.datasets.connect import open_engine, schema_of
 from discreet.datasets.drafts import (
+    SURE,
     column_lines,
     key,
     ledger_lines,
@@ -71,7 +72,9 @@ class Draft:
 
 def first_draft(source: Source) -> Draft:
     """What is likely, by the names of columns. The owner sees and confirms it."""
-    likely = [name for _, name in likely_people(source.tables)]
+    ranked = likely_people(source.tables)
+    sure = [name for place, name in ranked if place < SURE]
+    likely = sure or [name for _, name in ranked]  # any id may be that of a visit
     tables = {}
     for name, types in source.tables.items():
         own = [column for column in likely if column in types and _can_lead(types[column], name, source)]
@@ -84,27 +87,27 @@ def _can_lead(kind: str, table: str, source: Source) -> bool:
 
 
 def people_columns(source: Source, table: str) -> list[str]:
-    """The columns of a table that can say whose a row is."""
-    return [column for column, kind in source.tables[table].items() if _can_lead(kind, table, source)]
+    """The columns of a table that can say whose a row is, the likely ones first."""
+    known = source.tables[table]
+    likely = [name for _, name in likely_people({table: known})]
+    return [one for one in dict.fromkeys([*likely, *known]) if _can_lead(known[one], table, source)]
 
 
-def keys_to(source: Source, table: str) -> list[str]:
+def keys_to(source: Source, table: str) -> Iterator[str]:
     """The keys through which a table can lead to the people of another: a column of the same name."""
     own = source.tables[table]
-    return [
-        f"{other}.{column}"
-        for other, types in source.tables.items()
-        if other != table
-        for column, kind in types.items()
-        if column in own and own[column] == kind and kind in KEYS
-    ]
+    for other, types in source.tables.items():
+        if other != table:
+            yield from (f"{other}.{one}" for one, kind in types.items() if own.get(one) == kind and kind in KEYS)
 
 
 # --- the steps ----------------------------------------------------------------------------------------------
 
 
-def with_uses(draft: Draft, source: Source, given: Mapping[str, Any]) -> Draft:
-    """The draft after the owner said what each table is: "people:patient_id", "through:visits.id", "public"."""
+def with_uses(draft: Draft, source: Source, given: Mapping[str, Any], *, is_last: bool = True) -> Draft:
+    """The draft after the owner said what each table is: "people:patient_id", "through:visits.id", "public". How tables
+    lead to each other is checked with the last of them.
+    """
     tables = {}
     for name, table in draft.tables.items():
         use, _, leads = str(given.get(name, "left out")).partition(":")
@@ -115,6 +118,8 @@ def with_uses(draft: Draft, source: Source, given: Mapping[str, Any]) -> Draft:
         kept = table.columns if use == table.use else {}
         tables[name] = replace(table, use=use, leads=leads, columns=kept)
     made = replace(draft, tables=tables)
+    if not is_last:
+        return made
     if not made.named("people"):
         raise InvalidArgument(
             "At least one table must have rows of people, with the column that says whose they are.",
@@ -220,7 +225,7 @@ def _number(value: Any, name: str) -> float | None:
 # --- the policy ---------------------------------------------------------------------------------------------
 
 
-def policy_text(draft: Draft, source: Source, name: str, http: str) -> str:
+def policy_text(draft: Draft, source: Source, name: str, gateway: Mapping[str, Any]) -> str:
     """The policy as it will be written."""
     people = draft.named("people")
     if not people:
@@ -236,7 +241,7 @@ def policy_text(draft: Draft, source: Source, name: str, http: str) -> str:
         for one in source.tables
         if draft.tables[one].use != "left out"
     ]
-    parts.append(_gateway_lines(draft, http))
+    parts.append(_gateway_lines(draft, gateway))
     return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
 
 
@@ -261,13 +266,10 @@ def _table_lines(name: str, table: TableDraft, source: Source, person: str) -> I
     yield from column_lines(name, columns, untyped=untyped)
 
 
-def _gateway_lines(draft: Draft, http: str) -> list[str]:
+def _gateway_lines(draft: Draft, gateway: Mapping[str, Any]) -> list[str]:
     after = "0" if draft.answer_after == "0" else quote(draft.answer_after)
-    lines = [
-        "[gateway]",
-        f"http = {quote(http)}",
-        with_note(f"answer_after = {after}", "every charged answer leaves then"),
-    ]
+    lines = ["[gateway]", *(f"{name} = {value_text(value)}" for name, value in gateway.items())]
+    lines.append(with_note(f"answer_after = {after}", "every charged answer leaves then"))
     question = {"default": draft.question_default, "most": draft.question_most}
     said = [f"{name} = {value_text(value)}" for name, value in question.items() if value is not None]
     return [*lines, *(["[gateway.question]", *said] if said else [])]

@@ -8,13 +8,15 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.gateway import accounts
 from discreet.gateway.frames import BadFrame, Frame, refusal
-from discreet.gateway.offices import check_arguments, time_text
+from discreet.gateway.offices import check_arguments
+from discreet.gateway.plain import time_text
 from discreet.gateway.settings import settings_of
 from discreet.gateway.setup import draft as drafts
 from discreet.gateway.setup.source import Source
@@ -23,6 +25,8 @@ from discreet.gateway.tokens import COMMAND_LINE, SESSION, digest_of, login_erro
 from discreet.ledger import Ledger
 
 ACCOUNT = "(first run)"
+MOST_KEYS = 50
+"""So many keys of other tables are offered for each table."""
 """Who is at the browser until there is an account."""
 
 
@@ -32,7 +36,8 @@ class FirstRun:
 
     source: Source
     policy: Path
-    http: str
+    gateway: Mapping[str, Any]
+    """What is said in [gateway] about this machine: the address, and users of its own."""
     link: str = field(repr=False)
     """The digest of the secret in the printed link. Empty once it was used."""
     begin: Callable[[], None]
@@ -105,7 +110,8 @@ class FirstRun:
                 {"name": column, "type": kind, "declared": known["columns"].get(column, {})}
                 for column, kind in types.items()
             ]
-            can = {"people": drafts.people_columns(source, name), "through": drafts.keys_to(source, name)}
+            keys = list(islice(drafts.keys_to(source, name), MOST_KEYS))
+            can = {"people": drafts.people_columns(source, name), "through": keys}
             tables.append({**known, "name": name, "columns": columns, "can": can, "untyped": name in source.untyped})
         limits = {name: getattr(made, name) for name in vars(made) if name != "tables"}
         return {
@@ -122,8 +128,8 @@ class FirstRun:
         step, given = arguments["step"], arguments["given"]
         if not isinstance(given, dict):
             raise InvalidArgument("given is an object with the fields of the step.", code="gateway-argument")
-        if step == "tables":
-            self.draft = drafts.with_uses(self.draft, self.source, given)
+        if step in ("tables", "some tables"):
+            self.draft = drafts.with_uses(self.draft, self.source, given, is_last=step == "tables")
         elif step == "limits":
             self.draft = drafts.with_limits(self.draft, given)
         elif isinstance(step, dict) and isinstance(step.get("table"), str):
@@ -135,7 +141,7 @@ class FirstRun:
         return {"chosen": True}
 
     def _check(self, made: drafts.Draft) -> str:
-        text = drafts.policy_text(made, self.source, self.policy.stem, self.http)
+        text = drafts.policy_text(made, self.source, self.policy.stem, self.gateway)
         drafts.checked(text, self.policy.parent)
         return text
 
@@ -143,7 +149,7 @@ class FirstRun:
         """The policy that follows from the decisions, without the password of a database."""
         self._check(self.draft)
         url = None if self.source.url is None else shown_url(self.source.url)
-        return {"text": drafts.policy_text(self.draft, replace(self.source, url=url), self.policy.stem, self.http)}
+        return {"text": drafts.policy_text(self.draft, replace(self.source, url=url), self.policy.stem, self.gateway)}
 
     def write(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Write the policy, open its ledger and the owner's account, and have it served. A session of that account."""

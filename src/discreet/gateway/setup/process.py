@@ -40,7 +40,7 @@ def main() -> None:
         first_run = FirstRun(
             source=read_source(opening["data"], policy, header=opening["header"]),
             policy=policy,
-            http=opening["http"],
+            gateway={name: opening[name] for name in ("http", "users") if opening[name] is not None},
             link=opening["link"],
             begin=lambda: print(BEGIN, flush=True),
         )

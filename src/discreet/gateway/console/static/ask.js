@@ -10,6 +10,8 @@ const plan = document.getElementById("plan");
 const place = document.getElementById("within-place");
 const ask = document.getElementById("ask-now");
 
+let waiting = 0, running = null, asked = "";
+
 // --- the refused part, underlined behind the text ---
 const shadow = document.createElement("div");
 shadow.className = "shadow";
@@ -46,17 +48,20 @@ function readPlan() {
   } else {
     underline(null, 0);
   }
+  if (body?.dataset.epsilon && form.querySelector("[name=by][value=within]").checked) {
+    epsilon.value = Number(Number(body.dataset.epsilon).toPrecision(4)); // what the error costs
+    followEpsilon();
+    asked = new URLSearchParams(new FormData(form)).toString();
+  }
   const instead = document.getElementById("use-instead");
   instead?.addEventListener("click", (event) => {
     event.preventDefault();
-    sql.value = document.getElementById("instead").textContent;
-    sql.focus();
+    insertText(sql, document.getElementById("instead").textContent, 0, sql.value.length);
     planSoon(0);
   });
 }
 
 // --- the plan ---
-let waiting = 0, running = null, asked = "";
 
 function planSoon(after = 350) {
   clearTimeout(waiting);
