@@ -240,3 +240,15 @@ def test_a_suspension_by_a_real_process_is_seen_at_once(clinic: Clinic) -> None:
     subprocess.run([sys.executable, "-c", code, clinic.target], check=True)
     with refuses(NotAllowed, "gateway-suspended"):
         callers.caller(made, clinic.time)
+
+
+def test_an_account_makes_few_tokens_in_a_day(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "MOST_A_DAY", 2)
+    alice = clinic.login("alice")
+    for _ in range(2):
+        clinic.do("revoke", alice, id=clinic.do("token", alice)["id"])
+    with refuses(NotAllowed, "gateway-role"):
+        clinic.do("token", alice)
+    clinic.do("token", account="alice")  # the owner may
+    clinic.time += 86_401
+    clinic.do("token", alice)

@@ -284,6 +284,19 @@ def test_only_who_may_spend_sets_a_rule(shared):
     refused(shared.call("dashboards", shared.token("ada", scopes=["explain"])), "gateway-role")
 
 
+def test_only_what_was_looked_at_is_published(board):
+    board.value(board.ada, "publish_dashboard", number=board.number)
+    seen = board.shown(board.stefan)["content"]
+    board.value(board.ada, "rename_tile", number=board.number, tile=board.tiles[0], title="something else")
+    refused(board.call("publish_dashboard", board.stefan, number=board.number, content=seen), "gateway-dashboard")
+    seen = board.shown(board.stefan)["content"]
+    board.value(board.ada, "remove_tile", number=board.number, tile=board.tiles[0])
+    refused(board.call("publish_dashboard", board.stefan, number=board.number, content=seen), "gateway-dashboard")
+    assert board.shown(board.stefan)["state"] == "waiting"
+    seen = board.shown(board.stefan)["content"]
+    assert board.value(board.stefan, "publish_dashboard", number=board.number, content=seen)["state"] == "published"
+
+
 def test_a_token_that_shows_no_dashboard_changes_none(shared):
     weak = shared.token("ada", scopes=["explain"])
     for verb in ("publish_dashboard", "unpublish_dashboard", "remove_dashboard"):

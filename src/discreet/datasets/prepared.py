@@ -76,15 +76,16 @@ class Prepared(Closed):
                 return exactly(self.plan.cost.epsilon)
         return sum((exactly(plan.cost.epsilon) for plan in self.plan.plans), Fraction(0))
 
-    def explain(self, confidence: float = 0.95) -> Explanation:
-        """What the answer would cost and how large its error may be."""
+    def explain(self, confidence: float = 0.95, *, budget: bool = True) -> Explanation:
+        """What the answer would cost and how large its error may be, and with `budget` what would remain."""
+        ledger = self.planner.ledger if budget else None
         match self.plan:
             case Answer():
                 return explain_free(self.plan.free)
             case Plan():
-                return explain_plan(self.plan, ledger=self.planner.ledger, confidence=confidence)
+                return explain_plan(self.plan, ledger=ledger, confidence=confidence)
         needs = [asked.needs for asked in self.plan.combination.questions]
-        return explain_all(self.plan.plans, needs, ledger=self.planner.ledger, confidence=confidence)
+        return explain_all(self.plan.plans, needs, ledger=ledger, confidence=confidence)
 
     def _answers(self, combined: CombinedPlan, key: str | None) -> list[Answer]:
         """The answers of the questions in a statement. What an earlier one released is known to those that need it."""

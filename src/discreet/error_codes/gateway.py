@@ -71,8 +71,8 @@ GATEWAY = {
         "one of the list: `discreet account clinic.toml list`",
     ),
     "gateway-dashboard": Explained(
-        "a dashboard without a title, or with a rule that has no ε",
-        "A dashboard is a list of saved answers with a name. A rule that pays needs a limit.",
+        "a dashboard without a title, with a rule that has no ε, or changed after somebody looked who publishes it",
+        "A dashboard is a list of saved answers with a name. A rule that pays needs a limit. Only what was seen is shown.",
         "a title on one line, and an ε for the rule",
     ),
     "gateway-tile": Explained(

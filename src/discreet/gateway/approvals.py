@@ -16,6 +16,8 @@ from discreet.ledger.store import Execute
 
 MOST_OPEN = 100
 """How many requests of one account may wait at the same time."""
+MOST_DECIDED = 1000
+"""How many requests that are no longer open are listed."""
 DECIDING = ("owner", "steward")
 LONGEST_REASON = 10_000
 """A longer reason of a decision is cut, in characters."""
@@ -118,11 +120,13 @@ def give_back(execute: Execute, number: int) -> None:
 
 
 def requests_of(store: GatewayStore, account: str | None = None) -> list[ApprovalRequest]:
-    """The requests of an account, or all, newest first."""
-    where, values = ("", ()) if account is None else (" WHERE account = ?", (account,))
+    """The requests of an account, or of all, newest first: all that wait, and the last ones that were decided."""
+    where, given = ("", []) if account is None else (" AND account = ?", [account])
+    known = f"SELECT {_COLUMNS} FROM requests WHERE state"
     with store.read() as execute:
-        found = execute(f"SELECT {_COLUMNS} FROM requests{where} ORDER BY number DESC", *values)
-    return [_request(row) for row in found]
+        waiting = execute(f"{known} = 'open'{where}", *given)
+        decided = execute(f"{known} <> 'open'{where} ORDER BY number DESC LIMIT {MOST_DECIDED}", *given)
+    return sorted(map(_request, (*waiting, *decided)), key=lambda one: -one.number)
 
 
 def _find(execute: Execute, number: Any) -> ApprovalRequest:

@@ -154,6 +154,14 @@ def tiles_by_rule(execute: Execute, version: str) -> list[tuple[int, int]]:
     return [(int(dashboard), int(tile)) for dashboard, tile in found]
 
 
+def content_of(execute: Execute, dashboard: Dashboard) -> str:
+    """A digest of what a dashboard shows: who publishes it says what they saw."""
+    found = execute(
+        "SELECT number, title, digest FROM tiles WHERE dashboard = ? ORDER BY place, number", dashboard.number
+    )
+    return hashlib.sha256(canonical([dashboard.title, [list(one) for one in found]]).encode()).hexdigest()
+
+
 def find_tile(execute: Execute, dashboard: Dashboard, number: Any) -> Tile:
     """A tile of a dashboard."""
     whole = type(number) is int and 0 < number < 2**62

@@ -59,9 +59,9 @@ def dashboard(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> d
     check_reads(caller)
     with office.store.read() as execute:
         found = find_dashboard(execute, caller, arguments["number"])
-        tiles = kept.tiles_of(execute, found.number)
+        tiles, content = kept.tiles_of(execute, found.number), kept.content_of(execute, found)
     shown = [_shown(office, caller, found, one) for one in tiles]
-    return _facts(office, caller, found) | {"tiles": shown, "version": office.settings.version}
+    return _facts(office, caller, found) | {"tiles": shown, "version": office.settings.version, "content": content}
 
 
 def _facts(office: Office, caller: Caller, one: Dashboard) -> dict[str, Any]:
@@ -138,15 +138,21 @@ def remove_dashboard(office: Office, caller: Caller, arguments: Mapping[str, Any
     return {"removed": found.number}
 
 
-@verb(["number"])
+@verb(["number"], ["content"])
 def publish_dashboard(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Publish a dashboard for every account. Where its author may not, it waits for an owner or a steward."""
+    """Publish a dashboard for every account. Where its author may not, it waits for an owner or a steward. With the
+    `content` that was looked at, nothing else is published.
+    """
     check_reads(caller)
     with office.store.write() as execute:
         found = find_dashboard(execute, caller, arguments["number"])
         allowed = kept.may_publish(caller, found, office.settings)
         if not allowed and found.author != caller.account:
             raise NotAllowed("Owners and stewards publish dashboards.", code="gateway-role")
+        if arguments.get("content") not in (None, kept.content_of(execute, found)):
+            raise InvalidArgument(
+                "The dashboard was changed after you looked at it. Look at it again.", code="gateway-dashboard"
+            )
         state = PUBLISHED if allowed or found.state == PUBLISHED else WAITING
         if state != found.state:
             kept.set_state(execute, found, state)

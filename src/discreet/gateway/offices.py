@@ -306,6 +306,11 @@ def token(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[
         scopes = tokens.scopes_for(account.role, _scopes(given.get("scopes")))
         if caller.role != "owner" and not caller.scopes >= set(scopes):
             raise NotAllowed("A token can have only the scopes of the token that makes it.", code="gateway-role")
+        if caller.role != "owner" and tokens.made_since(execute, account.name, now - 86_400) >= tokens.MOST_A_DAY:
+            raise NotAllowed(
+                f"An account makes at most {tokens.MOST_A_DAY} tokens in a day. Use one of them, or wait.",
+                code="gateway-role",
+            )
         terms: dict[str, Any] = {"name": name, "scopes": scopes, "now": now, "lifetime": lifetime, "epsilon": epsilon}
         tokens.add_token(execute, made, account.name, **terms)
         details = {

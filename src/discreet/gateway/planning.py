@@ -18,8 +18,10 @@ _TRIED = 0.1
 """The ε with which a suggestion is planned if the question says how wrong it may be: its columns have other names."""
 
 
-def planned(database: Database, sql: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """A question explained. Nothing is spent: the ledger of the database finds what was bought, and charges nothing."""
+def planned(database: Database, sql: str, options: Mapping[str, Any], *, finds: bool = True) -> dict[str, Any]:
+    """A question explained. Nothing is spent: the ledger of the database finds what was bought, and charges nothing.
+    Whether it was bought is not said to those who may not see answers.
+    """
     try:
         asked = database.prepare(sql, **options)
     except DiscreetError as refused:
@@ -27,10 +29,13 @@ def planned(database: Database, sql: str, options: Mapping[str, Any]) -> dict[st
         if instead is not None:
             refused.more = {"instead": instead}  # type: ignore[attr-defined]
         raise
-    explained, left = asked.explain(options.get("confidence", 0.95)), database.ledger.remaining
-    bought = is_bought(asked)
+    spends = getattr(database.ledger, "spends", True)  # who has no budget is told nothing of that of the data set
+    explained, left = asked.explain(options.get("confidence", 0.95), budget=spends), database.ledger.remaining
+    bought = finds and is_bought(asked)
     facts = {"epsilon": float(asked.epsilon), "bought": bought, "left": _shown(left), "text": str(explained)}
-    return {**explained.data, **facts, **_after(database, asked, left, bought=bought)}
+    facts["spends"] = spends
+    after = _after(database, asked, left, bought=bought) if spends else {"fits": True, "after": None}
+    return {**explained.data, **facts, **after}
 
 
 def _after(database: Database, asked: Prepared, left: Guarantee | None, *, bought: bool) -> dict[str, Any]:

@@ -40,6 +40,8 @@ _PLAIN = ("ask", "replay", "explain")
 """The scopes of a token that names none, as far as its role has them: it cannot make other tokens."""
 LIFETIME, LONGEST_LIFETIME, SESSION = 90 * 86_400.0, 3660 * 86_400.0, 12 * 3600.0
 """Seconds: of a token that names no end, the longest, and of a login."""
+MOST_A_DAY = 200
+"""So many tokens are made for one account in a day, by others than the owner."""
 ITERATIONS = 4096
 """Of the SCRAM verifiers. Tokens have 256 random bits, so more would only cost time."""
 _TOKEN = re.compile(r"dsc_([0-9a-f]{16})_([0-9a-f]{64})")
@@ -143,6 +145,12 @@ def add_token(
         *(microseconds(now), microseconds(now + lifetime), None if epsilon is None else str(round_down(epsilon))),
     )
     note_change(execute)
+
+
+def made_since(execute: Execute, account: str, since: float) -> int:
+    """How many tokens of an account were made since then, without logins."""
+    given = (account, microseconds(since))
+    return int(execute("SELECT COUNT(*) FROM tokens WHERE account = ? AND at > ? AND name <> 'login'", *given)[0][0])
 
 
 def change_secret(execute: Execute, made: NewToken) -> None:

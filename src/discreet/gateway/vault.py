@@ -427,7 +427,8 @@ class Vault:
         check_arguments("plan", arguments, ("sql",), OPTIONS)
         options, sql = read_options(arguments, self.settings), text_of(arguments)
         others, _, _ = await self._in_books(self._others, account_of(caller))
-        return await self._read("plan", caller, sql=sql, options=options, others=others)
+        finds = "replay" in caller.scopes  # whether something was bought is for those who may see it
+        return await self._read("plan", caller, sql=sql, options=options, others=others, finds=finds)
 
     async def describe(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
         """The columns that an answer would have, for free and without an ε."""

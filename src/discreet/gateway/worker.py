@@ -140,10 +140,18 @@ class Worker:
         return Frame({"ok": True})
 
     def do_plan(
-        self, sql: str, options: dict[str, Any], analyst: str, spends: bool, others: list[str] | None = None
+        self,
+        sql: str,
+        options: dict[str, Any],
+        analyst: str,
+        spends: bool,
+        others: list[str] | None = None,
+        finds: bool = True,
     ) -> Frame:
-        """Explain a question, and say whether it was bought before. Of a refused one, say what to ask instead."""
-        return _json(planned(self._database(analyst, others or (), spends=spends), sql, options))
+        """Explain a question, and if it `finds` answers, say whether it was bought before. Of a refused one, say what to
+        ask instead.
+        """
+        return _json(planned(self._database(analyst, others or (), spends=spends), sql, options, finds=finds))
 
     def do_describe(self, sql: str, analyst: str, spends: bool) -> Frame:
         """The columns that an answer would have, without an ε."""

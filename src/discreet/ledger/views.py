@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Self
 
-from discreet.errors import NotAllowed
+from discreet.errors import BudgetExhausted, NotAllowed
 from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger.accounts import Standing
 from discreet.ledger.book import WHOLE
@@ -91,6 +91,16 @@ class Replays(Ledger):
 
     def _standing_now(self) -> Standing:
         return super()._standing_now() if self.as_of is None else super()._standing_at(self.as_of)
+
+    def after(self, *guarantees: Guarantee) -> Guarantee | None:
+        """What would remain to the reader. Who has no budget is not told what others left."""
+        if self.spends:
+            return super().after(*guarantees)
+        try:
+            super().after(*guarantees)
+        except BudgetExhausted:
+            raise BudgetExhausted("This was not bought before, and nothing new is asked here.", remaining=None) from None
+        return None
 
     @property
     def remaining(self) -> Guarantee | None:

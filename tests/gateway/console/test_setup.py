@@ -253,6 +253,31 @@ def test_many_tables_fit_on_a_page(tmp_path: Path) -> None:
         assert running.first_run.draft.named("people") == ["table_29"]
 
 
+def test_a_button_that_is_pressed_twice_keeps_its_owner(running: Running) -> None:
+    owner = running.person()
+    decide(owner)
+    before = dict(owner.cookies)
+    first = owner.post("/setup/policy")
+    owner.cookies.clear()
+    owner.cookies.update(before)  # the second press was on its way before the first reply came
+    again = owner.post("/setup/policy")
+    assert (first.status_code, again.status_code) == (303, 303)
+    assert first.headers["location"] == again.headers["location"] == "/setup/starting"
+    assert first.headers["set-cookie"].partition(";")[0] == again.headers["set-cookie"].partition(";")[0]
+    assert running.begun == [True]
+    owner.secret = secret_of(owner.get("/me").text)
+    assert owner.post("/logout").status_code == 303
+    for cookies in (before, {}):
+        owner.cookies.clear()
+        owner.cookies.update(cookies)
+        assert owner.get("/setup").headers["location"].startswith("/login")
+
+
+@pytest.mark.parametrize("url", ["postgresql:///clinic?host=/run&password=a@hunter2", "postgresql://u:a?b@hunter2?c"])
+def test_nothing_that_may_be_a_password_is_shown(url: str) -> None:
+    assert shown_url(url) == "postgresql://…"
+
+
 def test_files_without_types_have_them_written_down(tmp_path: Path) -> None:
     pyarrow.csv.write_csv(pa.table({"user_id": [1, 2], "age": [30, 40]}), tmp_path / "people.csv")
     with first_run(tmp_path, read_source([str(tmp_path / "people.csv")], tmp_path / "clinic.toml")) as running:

@@ -118,7 +118,7 @@ def _ruled(form: Fields) -> dict[str, Any]:
 ACTIONS: Mapping[str, tuple[str, Callable[[Fields], dict[str, Any]], str]] = {
     "rename": ("rename_dashboard", lambda form: {"title": form["title"]}, "renamed"),
     "remove": ("remove_dashboard", lambda form: {}, "removed"),
-    "publish": ("publish_dashboard", lambda form: {}, ""),
+    "publish": ("publish_dashboard", lambda form: {"content": form["content"] or None}, ""),
     "unpublish": ("unpublish_dashboard", lambda form: {}, "draft"),
     "rule": ("set_rule", _ruled, "rule"),
     "add": ("add_tile", _added, "added"),

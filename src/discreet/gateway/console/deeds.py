@@ -53,7 +53,7 @@ def status_of(refusal: Refusal | None) -> int:
 def number_in(visit: Visit, name: str = "number") -> int:
     """The number in the path."""
     text = visit.arguments[name]
-    if not (text.isascii() and text.isdecimal() and 0 < int(text[:13]) < _MOST):
+    if not (text.isascii() and text.isdecimal() and len(text) < 13 and 0 < int(text) < _MOST):
         raise InvalidArgument("There is nothing with this number.", code="gateway-not-found")
     return int(text)
 

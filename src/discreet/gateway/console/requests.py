@@ -46,6 +46,7 @@ async def request_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
         status=status_of(refusal),
         refusal=refusal,
         request={**one, "sql": shortened(one["sql"], LONGEST_SHOWN)},
+        is_cut=len(one["sql"]) > LONGEST_SHOWN,
         plan=await _plan(visit, one),
         decides=one["state"] == "open" and visit.role in DECIDING and one["account"] != visit.me["account"],
         given=visit.form,

@@ -47,6 +47,8 @@ class FirstRun:
     def __post_init__(self) -> None:
         self.draft = drafts.first_draft(self.source)
         self._session, self._ends, self._is_written = "", 0.0, False
+        self._earlier, self._begun = "", dict[str, Any]()
+        """The session before the policy was written, and what it was told: a button may be pressed twice."""
 
     async def handle(self, frame: Frame) -> Frame:
         """The reply to a request of the desk."""
@@ -66,7 +68,8 @@ class FirstRun:
         if verb == "login":
             return self._login(frame.arguments)
         token = frame.header.get("token")
-        right = isinstance(token, str) and hmac.compare_digest(digest_of(token), self._session)
+        given = digest_of(token) if isinstance(token, str) else ""
+        right = any([hmac.compare_digest(given, one) for one in (self._session, self._earlier) if one])
         if not right or self.now() >= self._ends:
             raise login_error()
         if verb in _VERBS:
@@ -95,7 +98,7 @@ class FirstRun:
 
     def end_session(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """End the session. The printed link does not work again: start the first run once more."""
-        self._session, self._ends = "", 0.0
+        self._session, self._earlier, self._ends = "", "", 0.0
         return {"revoked": []}
 
     # --- the decisions --------------------------------------------------------------------------------------
@@ -152,8 +155,11 @@ class FirstRun:
         return {"text": drafts.policy_text(self.draft, replace(self.source, url=url), self.policy.stem, self.gateway)}
 
     def write(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Write the policy, open its ledger and the owner's account, and have it served. A session of that account."""
-        self._check_open()
+        """Write the policy, open its ledger and the owner's account, and have it served. A session of that account. The
+        second time, the same session.
+        """
+        if self._is_written:
+            return self._begun
         text = self._check(self.draft)
         policy = drafts.checked(text, self.policy.parent)
         settings = settings_of(policy.gateway or {}, self.policy.parent, policy)
@@ -170,10 +176,11 @@ class FirstRun:
         except BaseException:
             self.policy.unlink(missing_ok=True)
             raise
-        self._is_written = True
+        self._is_written, self._earlier = True, self._session
         said = self._begin_session(begun.text)  # the same session, until the gateway itself is there
+        self._begun = {**said, "account": begun.account}
         self.begin()
-        return {**said, "account": begun.account}
+        return self._begun
 
     def _check_open(self) -> None:
         if self._is_written:
@@ -218,4 +225,7 @@ def _exists(file: Path) -> InvalidArgument:
 def shown_url(url: str) -> str:
     """A URL as it may be shown: without its user and password, and without options."""
     scheme, _, rest = url.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
+    before, _, after = rest.partition("?")
+    if "@" in after:  # in an option, or after a password with a question mark: nobody can say which
+        return f"{scheme}://…"
+    return f"{scheme}://{before.rpartition('@')[2]}"
