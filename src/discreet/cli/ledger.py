@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import os
@@ -29,7 +28,7 @@ from discreet.guarantees.unit import Unit
 from discreet.ledger import Entry, Ledger
 from discreet.ledger.accounts import size_of
 from discreet.ledger.store import URLS
-from discreet.sql.running.written import harmless
+from discreet.sql.running.written import csv_lines
 
 _BATCH = 1000
 _NARROWEST = 72
@@ -287,9 +286,8 @@ def _export(ledger: Ledger, kind: str, out: IO[str]) -> None:
     entries = (entry.exported() for batch in batches for entry in batch)
     if kind == "csv":
         [opening] = ledger.entries(0, 0)
-        writer = csv.writer(out)  # lines end with \r\n, or csv would not quote a cell with \r in it
-        writer.writerow(opening.exported())
-        writer.writerows([harmless(cell) for cell in entry.values()] for entry in entries)
+        out.write(csv_lines([opening.exported()]))
+        out.writelines(csv_lines([entry.values()]) for entry in entries)
         return
     out.write(json.dumps(_facts(ledger), ensure_ascii=False)[:-1] + ', "entries": [')
     for index, entry in enumerate(entries):

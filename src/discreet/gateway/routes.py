@@ -168,6 +168,7 @@ ROUTES: tuple[Route, ...] = (
             "left": {"type": ["string", "null"], "description": "What remains now, in words."},
             "fits": {"type": "boolean", "description": "Whether all of it fits what remains."},
             "after": {"type": ["string", "null"], "description": "What would remain after all of it, in words."},
+            "spends": {"type": "boolean", "description": "Whether this account has a budget. Others see none."},
         },
     ),
     Route(
@@ -305,6 +306,7 @@ ROUTES: tuple[Route, ...] = (
         path="/v1/dashboards/{number}/publish",
         verb="publish_dashboard",
         about="Publish a dashboard for every account, or ask for it",
+        takes={"content": _text("What was looked at, as the dashboard says. Anything else is not published.")},
         gives={"state": _text("published, or waiting for an owner or a steward.")},
     ),
     Route(

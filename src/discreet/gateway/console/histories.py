@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 from typing import Any
 from urllib.parse import urlencode
 
 from discreet.gateway.console.site import Page
 from discreet.gateway.console.visit import Visit
 from discreet.gateway.desk_replies import Reply
-from discreet.sql.running.written import harmless
+from discreet.sql.running.written import csv_lines
 
 LOOKING = ("owner", "auditor")
 """The roles that choose an account."""
@@ -79,14 +77,12 @@ async def history_file(visit: Visit) -> Reply:
 
 def csv_of(rows: list[dict[str, Any]]) -> str:
     """Questions as CSV."""
-    written = io.StringIO()
-    table = csv.writer(written)
-    table.writerow(_HEADS)
-    for one in rows:
-        asked = one["options"].get("epsilon")
-        cells = (one["number"], one["at"], one["sql"], asked, one["cost"] or 0, one["version"], one["receipt"])
-        table.writerow([harmless(cell) for cell in cells])
-    return written.getvalue()
+    cells = (
+        (one["number"], one["at"], one["sql"], one["options"].get("epsilon"))
+        + (one["cost"] or 0, one["version"], one["receipt"])
+        for one in rows
+    )
+    return csv_lines([_HEADS, *cells])
 
 
 PAGES = (

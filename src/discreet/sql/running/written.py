@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from discreet.sql.running.answer import Answer
+
+
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""How a formula begins, in full width as well."""
+_SPECIAL = frozenset(',;"\t\r\n')
 
 
 def json_object(answer: Answer, confidence: float) -> dict[str, Any]:
@@ -25,15 +29,24 @@ def json_text(content: Any) -> str:
 
 def csv_text(table: Any) -> str:
     """An Arrow table as CSV."""
-    written = io.StringIO()
-    rows = ([harmless(cell) for cell in row.values()] for row in table.to_pylist())
-    csv.writer(written).writerows([[harmless(name) for name in table.column_names], *rows])
-    return written.getvalue()
+    return csv_lines([table.column_names, *(row.values() for row in table.to_pylist())])
+
+
+def csv_lines(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows of cells as CSV. No cell is a formula, also where a semicolon or a tab would end it: many spreadsheets of
+    Europe read files so.
+    """
+    return "".join(",".join(_quoted(harmless(cell)) for cell in row) + "\r\n" for row in rows)
 
 
 def harmless(cell: Any) -> Any:
     """A cell that no spreadsheet interprets as a formula."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULAS) else cell
+
+
+def _quoted(cell: Any) -> str:
+    text = "" if cell is None else repr(cell) if isinstance(cell, float) else str(cell)
+    return '"' + text.replace('"', '""') + '"' if _SPECIAL.intersection(text) else text
 
 
 def _plain(value: Any) -> Any:
