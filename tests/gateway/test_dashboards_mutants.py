@@ -17,10 +17,11 @@ import discreet as dp
 from discreet.errors import DiscreetError
 from discreet.gateway import dashboard_store, dashboards, histories, offices, questions, spending, tiles
 from discreet.gateway.tokens import ROLES, Caller
+from discreet.ledger import views
 
 from .books import Clinic
 
-MODULES = (dashboard_store, dashboards, histories, spending, tiles, offices)
+MODULES = (dashboard_store, dashboards, histories, spending, tiles, offices, views)
 ANSWER = json.dumps({"rows": [[5]], "remaining": {"epsilon": 2.5}, "receipt": "1-ab12"}).encode()
 
 
@@ -186,6 +187,42 @@ def a_part_is_paid_once(clinic: Clinic) -> None:
     assert [one["cost"] for one in clinic.do("history", ADA)["questions"]] == [0.5, 0.25]
 
 
+def stewards_see_nothing_of_a_slot(clinic: Clinic) -> None:
+    clinic.open("ada")
+    asked(clinic, "ada", 0.5)
+    before, count = clinic.do("accounts", STEFAN), clinic.office.ledger.count
+    clinic.office = replace(clinic.office, as_of=lambda: count)
+    asked(clinic, "ada", 0.25)
+    assert clinic.do("accounts", STEFAN) == before
+
+
+def auditors_see_nothing_of_a_slot(clinic: Clinic) -> None:
+    clinic.open("ada")
+    before, count = clinic.do("record", person("aude", "auditor")), clinic.office.ledger.count
+    clinic.office = replace(clinic.office, as_of=lambda: count)
+    asked(clinic, "ada", 0.25)
+    assert clinic.do("record", person("aude", "auditor")) == before
+
+
+def only_what_was_seen_is_published(clinic: Clinic) -> None:
+    number = made(clinic)
+    clinic.do("publish_dashboard", ADA, number=number)
+    seen = clinic.do("dashboard", STEFAN, number=number)["content"]
+    clinic.do("rename_dashboard", ADA, number=number, title="another")
+    refuses(clinic, "gateway-dashboard", "publish_dashboard", STEFAN, number=number, content=seen)
+
+
+def a_weak_token_removes_nothing(clinic: Clinic) -> None:
+    weak = replace(ADA, scopes=frozenset({"explain"}))
+    refuses(clinic, "gateway-role", "remove_dashboard", weak, number=made(clinic))
+
+
+def who_has_no_budget_is_told_none(clinic: Clinic) -> None:
+    whole = clinic.office.ledger
+    view = views.Replays(whole._store, whole._terms, whole._analyst).read_by((), spends=False)
+    assert (view.after(dp.Pure(epsilon=0.1)), view.remaining) == (None, None)
+
+
 MUTANTS = {
     "hidden_dashboards_shown": Bug(
         dashboard_store, "may_see", "dashboard.state == PUBLISHED", "dashboard.state",
@@ -222,6 +259,24 @@ MUTANTS = {
     ),
     "histories_of_others": Bug(histories, "whose", "check_looks(caller)", "pass", histories_are_one_s_own),
     "parts_paid_twice": Bug(histories, "costs_of", "number > (one.since or 0)", "True", a_part_is_paid_once),
+    "slots_seen_in_accounts": Bug(
+        offices, "_left", "view.remaining if as_of is None else view.remaining_at(as_of)", "view.remaining",
+        stewards_see_nothing_of_a_slot,
+    ),
+    "slots_seen_in_the_record": Bug(
+        offices, "record", "office.ledger.count if as_of is None else as_of", "office.ledger.count",
+        auditors_see_nothing_of_a_slot,
+    ),
+    "published_unseen": Bug(
+        dashboards, "publish_dashboard", "(None, kept.content_of(execute, found))", "(arguments.get('content'),)",
+        only_what_was_seen_is_published,
+    ),
+    "weak_tokens_remove": Bug(
+        dashboards, "remove_dashboard", "check_reads(caller)", "pass", a_weak_token_removes_nothing
+    ),
+    "budget_of_the_data_set_told": Bug(
+        views, "Replays", "if self.spends:\n", "if True:\n", who_has_no_budget_is_told_none
+    ),
 }  # fmt: skip
 
 

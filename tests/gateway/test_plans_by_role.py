@@ -1,4 +1,4 @@
-"""Plans say what an account may know: nothing of the budget of the data set, and nothing of answers, to those without."""
+"""Plans say what an account may know: to who has no budget, nothing of that of the data set, and nothing of answers."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ GATEWAY = {
     ),
     "gateway-dashboard": Explained(
         "a dashboard without a title, with a rule that has no ε, or changed after somebody looked who publishes it",
-        "A dashboard is a list of saved answers with a name. A rule that pays needs a limit. Only what was seen is shown.",
+        "A dashboard is a list of saved answers with a name. A rule needs a limit. Only what was seen is published.",
         "a title on one line, and an ε for the rule",
     ),
     "gateway-tile": Explained(

@@ -148,8 +148,8 @@ class Worker:
         others: list[str] | None = None,
         finds: bool = True,
     ) -> Frame:
-        """Explain a question, and if it `finds` answers, say whether it was bought before. Of a refused one, say what to
-        ask instead.
+        """Explain a question, and if it `finds` answers, say whether it was bought. Of a refused one, say what to ask
+        instead.
         """
         return _json(planned(self._database(analyst, others or (), spends=spends), sql, options, finds=finds))
 

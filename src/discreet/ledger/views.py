@@ -99,7 +99,9 @@ class Replays(Ledger):
         try:
             super().after(*guarantees)
         except BudgetExhausted:
-            raise BudgetExhausted("This was not bought before, and nothing new is asked here.", remaining=None) from None
+            raise BudgetExhausted(
+                "This was not bought before, and nothing new is asked here.", remaining=None
+            ) from None
         return None
 
     @property

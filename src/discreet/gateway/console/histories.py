@@ -68,7 +68,9 @@ async def history_file(visit: Visit) -> Reply:
         if page >= found["pages"]:
             break
         if page == _MOST_PAGES or size > _LARGEST:
-            rows.append({"number": "", "at": "", "sql": LEFT_OUT, "options": {}, "cost": None, "version": "", "receipt": ""})
+            rows.append(
+                {"number": "", "at": "", "sql": LEFT_OUT, "options": {}, "cost": None, "version": "", "receipt": ""}
+            )
             break
     text = await asyncio.to_thread(csv_of, rows)
     attached = (b"content-disposition", b'attachment; filename="history.csv"')
@@ -77,12 +79,12 @@ async def history_file(visit: Visit) -> Reply:
 
 def csv_of(rows: list[dict[str, Any]]) -> str:
     """Questions as CSV."""
-    cells = (
-        (one["number"], one["at"], one["sql"], one["options"].get("epsilon"))
-        + (one["cost"] or 0, one["version"], one["receipt"])
-        for one in rows
-    )
-    return csv_lines([_HEADS, *cells])
+    return csv_lines([_HEADS, *map(_cells, rows)])
+
+
+def _cells(one: dict[str, Any]) -> tuple[Any, ...]:
+    asked = one["options"].get("epsilon")
+    return one["number"], one["at"], one["sql"], asked, one["cost"] or 0, one["version"], one["receipt"]
 
 
 PAGES = (

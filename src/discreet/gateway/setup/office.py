@@ -69,7 +69,7 @@ class FirstRun:
             return self._login(frame.arguments)
         token = frame.header.get("token")
         given = digest_of(token) if isinstance(token, str) else ""
-        right = any([hmac.compare_digest(given, one) for one in (self._session, self._earlier) if one])
+        right = any(hmac.compare_digest(given, one) for one in (self._session, self._earlier) if one)
         if not right or self.now() >= self._ends:
             raise login_error()
         if verb in _VERBS:
