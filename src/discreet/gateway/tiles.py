@@ -34,8 +34,6 @@ from discreet.gateway.tokens import ROLES, Caller
 if TYPE_CHECKING:
     from discreet.gateway.vault import Vault
 
-TOTAL = "gateway-rule-limit"
-"""The code of a tile that was not bought because the rule has spent what it may."""
 _REFUSALS = (BudgetExhausted, NotAllowed, QueryError, InvalidArgument, EngineFailed)
 """Errors that trying again will not change by itself. After others, the rule goes on at the next start."""
 _FREE = ("gateway-question-limit", "gateway-day-limit", "gateway-approval", "gateway-suspended")
@@ -179,7 +177,9 @@ async def buy_by_rule(vault: Vault, board: Dashboard, tile: Tile) -> None:
         asked = _asked(vault, board, tile)
         price = await vault.price(caller, asked)
         if not await vault.in_books(_set_aside, vault, board, tile, price):
-            raise BudgetExhausted("The rule of this dashboard has spent what it may.", remaining=None, code=TOTAL)
+            raise BudgetExhausted(
+                "The rule of this dashboard has spent what it may.", remaining=None, code="gateway-rule-limit"
+            )
         frame = await vault.answer(caller, asked)
     except _REFUSALS as error:
         await vault.in_books(_refuse, vault, board, tile, version, error)
