@@ -1,15 +1,16 @@
-"""Whether time tells about a person: answers over HTTP with and without one person who has 200,000 of 500,000 rows.
+"""Whether time tells about a person: answers with and without one person who has 200,000 of 500,000 rows.
 
-Two gateways run on neighboring tables. Questions go to one or the other in random order, each one new and charged. The
-area under the curve (AUC) is how often a longer time is with that person: one half if time tells nothing. The check
-fails if the 99% interval of an AUC does not hold one half. With `answer_after = 0` it must tell the tables apart:
-otherwise it could not have seen anything.
+Two gateways run on neighboring tables. Questions go to one or the other, over HTTP or over the protocol of PostgreSQL,
+in random order, each one new and charged. The area under the curve (AUC) is how often a longer time is with that
+person: one half if time tells nothing. The check fails if the 99% interval of an AUC does not hold one half. With
+`answer_after = 0` it must tell the tables apart: otherwise it could not have seen anything.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import math
 import random
 import sys
@@ -17,11 +18,14 @@ import tempfile
 import threading
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import gateways
 import numpy as np
+import psycopg
 import report
 
+DOORS = ("HTTP", "PostgreSQL")
 ROWS, PERSON = 300_000, 200_000
 QUESTION = "SELECT city, COUNT(*) AS n, AVG(cost) AS c FROM visits WHERE cost <= {limit} GROUP BY city"
 LENGTH = 2.0
@@ -74,54 +78,75 @@ class Pings:
         return float(np.mean(self._times))
 
 
-def measure(folder: Path, more: str, pairs: int) -> tuple[dict[str, list[list[float]]], list[float]]:
-    """Times of answers, and of free requests meanwhile, without and with the person."""
-    answers: list[list[float]] = [[], []]
-    pings: list[list[float]] = [[], []]
+class Doors:
+    """One gateway as an analyst reaches it: a connection for each protocol, and one more for free requests."""
+
+    def __init__(self, desk: gateways.Desk) -> None:
+        token = desk.token("ada")
+        self._http, self.free = desk.connect(token), desk.connect(token)
+        wire = f"postgresql://ada:{token}@{urlsplit(desk.postgres).netloc}/clinic"
+        self._wire = psycopg.connect(wire, autocommit=True)
+
+    def ask(self, door: str, sql: str) -> None:
+        """A charged question through one of the doors."""
+        if door == "PostgreSQL":
+            self._wire.execute(f"/* epsilon=1 */ {sql}".encode()).fetchall()
+        else:
+            self._http.ask(sql, epsilon=1)
+
+    def touch(self, door: str) -> None:
+        """A free request, so that the connection is open and warm."""
+        if door == "PostgreSQL":
+            self._wire.execute("SELECT 1").fetchall()
+        else:
+            self._http.send("GET", "/v1/me")
+
+
+def measure(folder: Path, more: str, pairs: int) -> dict[str, list[list[float]]]:
+    """Times of answers through each door, and of free requests meanwhile: without and with the person."""
+    times: dict[str, list[list[float]]] = {f"answers over {door}": [[], []] for door in DOORS}
+    times["free requests meanwhile"] = [[], []]
     with contextlib.ExitStack() as stack:
-        clients, others = [], []
-        for person in (False, True):
-            own = folder / f"{'with' if person else 'without'}-{abs(hash(more))}"
+        houses = []
+        for there in (False, True):
+            own = folder / f"{'with' if there else 'without'}-{abs(hash(more))}"
             own.mkdir(parents=True)
-            write_visits(own / "visits.parquet", person=person)
-            desk = stack.enter_context(gateways.gateway(own, own / "visits.parquet", more))
-            token = desk.token("ada")
-            clients.append(desk.connect(token))
-            others.append(desk.connect(token))
-        for warm in range(3):
-            for client in clients:
-                client.ask(QUESTION.format(limit=200 + warm), epsilon=1)
-        order = [person for person in (0, 1) for _ in range(pairs)]
+            write_visits(own / "visits.parquet", person=there)
+            wire = 'postgres = "127.0.0.1:0"'
+            houses.append(Doors(stack.enter_context(gateways.gateway(own, own / "visits.parquet", f"{wire}\n{more}"))))
+        for warm, (door, house) in enumerate(itertools.product(DOORS * 2, houses)):
+            house.ask(door, QUESTION.format(limit=200 + warm))
+        order = [(person, door) for person in (0, 1) for door in DOORS for _ in range(pairs)]
         random.shuffle(order)
-        for number, person in enumerate(order):
-            client, question = clients[person], QUESTION.format(limit=300 + number)
-            clients[person].send("GET", "/v1/me")  # the connection is open
-            with Pings(others[person]) as meanwhile:
-                answers[person].append(gateways.timed(partial(client.ask, question, epsilon=1)))
-            pings[person].append(meanwhile.mean)
-    return {"answers": answers, "free requests meanwhile": pings}, [one for two in answers for one in two]
+        for number, (person, door) in enumerate(order):
+            house, question = houses[person], QUESTION.format(limit=300 + number)
+            house.touch(door)
+            with Pings(house.free) as meanwhile:
+                times[f"answers over {door}"][person].append(gateways.timed(partial(house.ask, door, question)))
+            times["free requests meanwhile"][person].append(meanwhile.mean)
+    return times
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=100, help="questions to each of the two gateways")
+    parser.add_argument("--pairs", type=int, default=100, help="questions through each door of the two gateways")
     pairs = parser.parse_args().pairs
     report.section(
         "Does time tell?",
         "timing",
-        f"""{ROWS:,} rows, with and without one person of {PERSON:,}; {pairs} charged questions to each of two
-        gateways in random order, over HTTP on this machine, with free requests one after the other meanwhile.
+        f"""{ROWS:,} rows, with and without one person of {PERSON:,}; {pairs} charged questions through each door of
+        two gateways in random order on this machine, with free requests one after the other meanwhile.
         The AUC is 50% if time tells nothing. {report.machine()}.""",
     )
     report.table("answers leave", "what is timed", "median without", "median with", "AUC", "99% interval")
     fine = {}
     with tempfile.TemporaryDirectory() as name:
-        for more, said in (("answer_after = 0", "when ready"), (f'answer_after = "{LENGTH}s"', f"after {LENGTH:g} s")):
-            found, all_answers = measure(Path(name), more, pairs)
+        for more, leave in (("answer_after = 0", "when ready"), (f'answer_after = "{LENGTH}s"', f"after {LENGTH:g} s")):
+            found = measure(Path(name), more, pairs)
             for what, (without, with_person) in found.items():
                 auc, half = area(without, with_person)
                 report.line(
-                    said,
+                    leave,
                     what,
                     f"{1000 * float(np.median(without)):.1f} ms",
                     f"{1000 * float(np.median(with_person)):.1f} ms",
@@ -129,12 +154,16 @@ def main() -> None:
                     f"{max(0, auc - half):.1%} to {min(1, auc + half):.1%}",
                 )
                 if more == "answer_after = 0":
-                    if what == "answers":
-                        fine["without a deadline, time tells (AUC above 80%)"] = auc - half > 0.8
+                    if what.startswith("answers"):
+                        fine[f"without a deadline, {what} tell (AUC above 80%)"] = auc - half > 0.8
                 else:
                     fine[f"with a deadline, {what} tell nothing"] = abs(auc - 0.5) <= half
-    spread = float(np.percentile(all_answers, 99) - np.percentile(all_answers, 1))
-    report.notes(f"With a deadline, 98% of the answers leave within {1000 * spread:.1f} ms of each other.")
+    said = []
+    for door in DOORS:
+        answers = np.concatenate([np.asarray(one) for one in found[f"answers over {door}"]])
+        spread = float(np.percentile(answers, 99) - np.percentile(answers, 1))
+        said.append(f"{1000 * spread:.1f} ms of each other over {door}")
+    report.notes(f"With a deadline, 98% of the answers leave within {' and '.join(said)}.")
     report.verdict(fine)
     sys.exit(0 if all(fine.values()) else 1)
 

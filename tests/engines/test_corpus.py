@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 
+@pytest.mark.some_quick(35)
 @pytest.mark.parametrize("where", ["postgres", "spark"], indirect=True)
 def test_answers_are_those_of_plain_duckdb(clinic, where, fixture_query):
     _, options, text = fixture_query

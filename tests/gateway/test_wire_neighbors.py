@@ -17,6 +17,7 @@ from .house import BY_CITY, COUNT, House
 from .test_neighbors import CANARY, CHARGED, FREE, HOSTILE, REFUSED, Neighbor, both, ordinary
 from .wire_vault import Client, names, said
 
+pytestmark = pytest.mark.slow
 _RECEIPT = re.compile(r"receipt [^;]+")
 
 
@@ -96,7 +97,6 @@ WIRE = [
 """What is never charged."""
 
 
-@pytest.mark.slow
 def test_what_needs_no_charge_is_equal(clients):
     before = [standing(one) for one in clients]
     for text in WIRE:
@@ -105,14 +105,6 @@ def test_what_needs_no_charge_is_equal(clients):
         assert CANARY not in str(one)
     assert [standing(one) for one in clients] == before
     assert before[0] == before[1]
-
-
-def test_a_part_of_what_needs_no_charge_is_equal(clients):
-    before = [standing(one) for one in clients]
-    for text in (*WIRE[:8], *WIRE[-16:], *FREE[:3], *REFUSED[:6], f"/* discreet mode=rehearse */ {BY_CITY}"):
-        one, other = both(lambda client, text=text: outcome(client, text), clients)
-        assert one == other, text
-    assert [standing(one) for one in clients] == before
 
 
 def shape(told):
@@ -127,7 +119,6 @@ def shape(told):
     return described, tag, columns, keys, summary, copy, told[1:]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("sql", CHARGED)
 def test_what_is_charged_is_equal_but_for_the_noise(clients, sql):
     text = f"/* epsilon=0.05 */ {sql}"

@@ -156,6 +156,7 @@ def test_many_make_one_ledger_at_once(place):
     assert place.open().verify() == 17
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize(
     ("check", "mutant", "reason"),
     [

@@ -174,6 +174,7 @@ def check_all(text: str, unit: Any, norm: str, tables: list[Any] = TABLES, perso
     return worst
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("norm", ["L1", "L2"])
 @pytest.mark.parametrize("unit", [ADDED, REPLACED])
 def test_search_and_answer_keep_what_is_charged_for_some(unit, norm):

@@ -176,7 +176,7 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.some_quick(17)
+@pytest.mark.some_quick(9)
 @pytest.mark.parametrize(
     ("seed", "text"), [(seed, text) for seed in range(4) for first in (0, 1) for text in QUESTIONS[first::2]]
 )

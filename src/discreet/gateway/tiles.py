@@ -34,8 +34,6 @@ from discreet.gateway.tokens import ROLES, Caller
 if TYPE_CHECKING:
     from discreet.gateway.vault import Vault
 
-TOTAL = "gateway-rule-limit"
-"""The code of a tile that was not bought because the rule has spent what it may."""
 _REFUSALS = (BudgetExhausted, NotAllowed, QueryError, InvalidArgument, EngineFailed)
 """Errors that trying again will not change by itself. After others, the rule goes on at the next start."""
 _FREE = ("gateway-question-limit", "gateway-day-limit", "gateway-approval", "gateway-suspended")
@@ -184,7 +182,9 @@ async def buy_by_rule(vault: Vault, board: Dashboard, tile: Tile) -> None:
         price = await vault.price(caller, asked)
         fits, counted = await vault.in_books(_set_aside, vault, board, tile, price)
         if not fits:
-            raise BudgetExhausted("The rule of this dashboard has spent what it may.", remaining=None, code=TOTAL)
+            raise BudgetExhausted(
+                "The rule of this dashboard has spent what it may.", remaining=None, code="gateway-rule-limit"
+            )
         frame = await vault.answer(caller, asked)
     except _REFUSALS as error:
         # what was set aside before a vault was killed may be charged: only what this try counted is given back

@@ -32,7 +32,7 @@ class SqliteStore(PerProcess):
 
     lock_head = ""
     queues = True
-    at_once = False
+    at_once = True
 
     def __init__(self, target: str, checkpoint: str | None = None) -> None:
         if "\0" in target or "\0" in (checkpoint or ""):

@@ -218,7 +218,7 @@ class Writer:
 
     def _write_together(self, group: Sequence[_Job]) -> None:
         with self.store.alone(), self._turn() as turn:
-            draft = self._write_at_once(group) or self._write_after_reading(group, turn)
+            draft = self._write_at_once(group, turn) or self._write_after_reading(group, turn)
             self.known = draft.known() or self.known
             note = turn or self.checkpoint
             if note is not None:  # also for a job that found its entry: the checkpoint may still be missing
@@ -232,13 +232,13 @@ class Writer:
             return self.checkpoint.locked("Nothing was spent. Check that process, and ask again.")
         return self.checkpoint.turn()
 
-    def _write_at_once(self, group: Sequence[_Job]) -> Draft | None:
-        """What was written from the state that is known here, in one message. None if nothing was written: others have
+    def _write_at_once(self, group: Sequence[_Job], turn: LockedCheckpoint | None) -> Draft | None:
+        """What was written from the state that is known here, without reading. None if nothing was written: others have
         written since, or a job has to read.
 
         The checkpoint is compared with the known state, and the statements write nothing if the head is in another.
         """
-        known, checkpoint = self.known, self.checkpoint
+        known, checkpoint = self.known, turn or self.checkpoint
         if known is None or checkpoint is None or not self.store.at_once or any(job.reads for job in group):
             return None
         if checkpoint.read() != opening.state_of(self.store, self.ledger, known.at):

@@ -17,6 +17,7 @@ import pytest
 
 from discreet.gateway import accounts
 from discreet.gateway.tokens import COMMAND_LINE
+from discreet.gateway.wire.session import KNOWN_FOR
 
 from ..certificates import write_certificate
 from ..served import Served
@@ -106,6 +107,9 @@ def test_a_revoked_or_suspended_token_ends_its_connections(start: Callable[..., 
         accounts.revoke_all(gateway.store, "alice", **given)
         with pytest.raises(psycopg.Error):
             connection.execute(COUNT)
+        time.sleep(KNOWN_FOR)  # the catalog is at the desk, which asks the vault now and then
+        with pytest.raises(psycopg.Error):
+            connection.execute("SELECT relname FROM pg_class")
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
         psycopg.connect(gateway.dsn())
     assert len(gateway.charges()) == 1

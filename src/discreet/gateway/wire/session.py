@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
@@ -33,6 +34,8 @@ _MOST_PREPARED, _LONGEST_PREPARED = 200, 300_000
 _MOST_REMEMBERED, _LONGEST_REMEMBERED = 50, 2000
 _CHANGING = ("set", "reset", "discard", "commit", "rollback", "rollback to")
 """What may change a setting that clients are told."""
+KNOWN_FOR = 1.0
+"""For so many seconds nobody asks the vault whether a token still holds, if nothing else is asked of it."""
 _OF_CATALOG = "The catalog: names and types only. Nothing private is read, and nothing is charged."
 
 
@@ -100,6 +103,7 @@ class Session:
         self._prepared: dict[str, _Prepared] = {}
         self._read: dict[str, list[Statement]] = {}
         self._declared: WeakKeyDictionary[Statement, Sequence[int]] = WeakKeyDictionary()
+        self._known_until = time.monotonic() + KNOWN_FOR
 
     @property
     def status(self) -> str:
@@ -188,7 +192,14 @@ class Session:
                 return Described((), self._shown_columns(statement.name))
         return Described((), None)
 
+    async def _check_token(self) -> None:
+        """Refuse whoever's token was revoked meanwhile, also where the vault has no part. It is asked now and then."""
+        if time.monotonic() >= self._known_until:
+            await _json(self._vault, self._token, "me")
+            self._known_until = time.monotonic() + KNOWN_FOR
+
     async def _run(self, statement: Statement, values: Sequence[Any]) -> Result:
+        await self._check_token()
         self._transactions.check(statement)
         _check_allowed(statement)
         if statement.is_empty:
