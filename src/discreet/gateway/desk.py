@@ -75,6 +75,7 @@ class Request:
         self.address: str = client[0] if client else ""
         found = _TOKEN.fullmatch(self.headers.get(b"authorization", b""))
         self.token: str | None = found[1].decode("ascii") if found else None
+        self.is_page = False
 
     async def body(self) -> bytes:
         """The body, if it is short enough and arrives in time."""
@@ -191,7 +192,7 @@ class Desk:
     async def _enter(self, request: Request) -> Reply:
         is_page = self._console is not None and self._console.has(request.path)
         if is_page:
-            request.token = session_of(request)  # and nothing else: no page is asked for with a bearer token
+            request.is_page, request.token = True, session_of(request)  # and no bearer token
         wait, key = self._gate.enter(request.address, request.token)
         if wait:
             raise too_fast(wait)
@@ -236,7 +237,10 @@ class Desk:
             if token is not None:
                 self._gate.accept(token)
         elif frame.header.get("code") == "gateway-login":
-            self._gate.fail(request.address, token)
+            if token is not None and request.is_page:  # a session that ended: no login was tried
+                self._gate.forget(token)
+            else:
+                self._gate.fail(request.address, token)
         return frame
 
     async def _finish_login(self, login: BrowserLogin, request: Request) -> Reply:

@@ -133,10 +133,14 @@ class Gate:
         self._accepted[digest] = (0, 0.0)
         _forget_oldest(self._accepted, digest)
 
+    def forget(self, token: str) -> None:
+        """The vault no longer answers this token."""
+        self._accepted.pop(digest_of(token), None)
+
     def fail(self, address: str, token: str | None) -> None:
         """The vault has refused a login."""
         if token is not None:
-            self._accepted.pop(digest_of(token), None)
+            self.forget(token)
         self._backoff.fail(network_of(address))
 
 

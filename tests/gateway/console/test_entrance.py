@@ -95,3 +95,20 @@ def test_the_file_of_a_history_has_an_end(monkeypatch, count, sql, asked, cut):
     assert (histories.LEFT_OUT.encode() in reply.body) == cut
     assert len(reply.body) < 2 * histories._LARGEST
     assert (b"content-disposition", b'attachment; filename="history.csv"') in reply.headers
+
+
+def test_tabs_of_a_session_that_ended_lock_nobody_out():
+    """A browser that restores its tabs sends a cookie that no longer counts, many times."""
+
+    async def visit():
+        async with client() as browser:
+            browser.cookies.set("discreet", "dsc_1_2")
+            tabs = [(await browser.get("/ask")).status_code for _ in range(20)]
+            browser.cookies.clear()
+            tried = [(await browser.post("/login", data={"link": "wrong"})).status_code for _ in range(8)]
+            return tabs, tried
+
+    tabs, tried = asyncio.run(visit())
+    assert set(tabs) == {303}
+    assert tried[:5] == [401] * 5
+    assert tried[-1] == 429  # guessing a link is slowed down
