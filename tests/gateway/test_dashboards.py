@@ -317,6 +317,17 @@ def test_a_tile_is_bought_anew_in_a_slot_as_long_as_its_own(board):
         assert tiles._asked(longer, found, dashboard_store.find_tile(execute, found, tile)).length == 5.0
 
 
+def test_an_answer_that_came_while_another_slot_runs_is_there_soon(board):
+    receipt = board.shown(board.ada)["tiles"][0]["receipt"]
+    running = SimpleNamespace(account="ada", before=0)  # it began before the answer was charged
+    board.vault.purchases.add(running)
+    try:
+        refused(board.call("again", board.ada, receipt=receipt), "gateway-busy")
+    finally:
+        board.vault.purchases.discard(running)
+    assert board.value(board.ada, "again", receipt=receipt)["receipt"] == receipt
+
+
 def test_a_token_that_shows_no_dashboard_changes_none(shared):
     weak = shared.token("ada", scopes=["explain"])
     for verb in ("publish_dashboard", "unpublish_dashboard", "remove_dashboard"):

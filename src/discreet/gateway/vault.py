@@ -411,6 +411,12 @@ class Vault:
         known = {name: value for name, value in found.options.items() if name != "answer_after"}
         asked = read_question({"sql": found.sql, **known, "format": arguments.get("format", "json")}, self.settings)
         reply = await self._readers.ask("ask", await self._given(caller, asked), caller.account)
+        if reply.header.get("bought") is False and any(one.account == account_of(caller) for one in self.purchases):
+            raise ServiceUnavailable(
+                "Another question of this account is being answered, and until then answers that came meanwhile are not "
+                "shown. Nothing was charged. Load this again.",
+                code="gateway-busy",
+            )
         if reply.header.get("bought") is False or reply.header.get("code") == "ledger-key-reused":
             raise InvalidArgument(
                 "This answer was bought for other declarations or another version of the data. Ask the question again.",

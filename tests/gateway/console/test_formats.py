@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.gateway.console import formats
+from discreet.gateway.console.budgets import forecast
 from discreet.gateway.console.risks import described
 from discreet.gateway.console.site import HERE
 from discreet.ledger.record import to_text
@@ -50,3 +51,9 @@ def test_no_page_rounds_a_risk_to_the_nearest_number():
         text = (HERE / "templates" / name).read_text(encoding="utf-8")
         rounded = re.findall(r"(\w+)\)? *\| *(?:percent|number)\b", text)
         assert set(rounded) <= {"base_rate", "false_positives", "limit"}, name  # what is used up is no risk
+
+
+def test_a_budget_in_another_unit_is_not_said_to_be_used_up():
+    course = {"points": [{"left": 0.5}], "left": {"rho": 0.5}, "typical": None, "until": None, "pace": 0.0}
+    assert forecast(course) == ["Nothing was spent in the last 7 days."]
+    assert forecast(course | {"left": None})[0].startswith("Nothing is left.")

@@ -63,13 +63,13 @@ def limits_of(own: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def forecast(course: Mapping[str, Any]) -> list[str]:
     """How long the budget may last, in sentences."""
-    left = (course.get("left") or {}).get("epsilon")
     if not course["points"]:
         return []
+    left = None if course["left"] is None else course["left"].get("epsilon", float(course["points"][-1]["left"]))
     if not left:
         return ["Nothing is left. What was bought can be seen as before."]
     said = []
-    if course["typical"]:
+    if course["typical"] and "epsilon" in course["left"]:
         number = int(left / course["typical"] + 1e-9)
         said.append(
             f"About {number:,} such questions are left, if each costs ε = {course['typical']:.3g} as the last ones did."
