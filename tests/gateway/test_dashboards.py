@@ -7,6 +7,7 @@ import sqlite3
 import time
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 
@@ -24,6 +25,13 @@ from .small_house import SmallHouse
 GATEWAY = 'answer_after = 0\nlate_allowed = 100\nversion = "v1"\n[gateway.limits]\nday = 2'
 
 _AUTHOR = Caller(account="ada", role="analyst", scopes=frozenset(ROLES["analyst"]))
+
+
+class Slot(NamedTuple):
+    """A question that is being answered."""
+
+    account: str
+    before: int
 
 
 class Board(SmallHouse):
@@ -319,7 +327,7 @@ def test_a_tile_is_bought_anew_in_a_slot_as_long_as_its_own(board):
 
 def test_an_answer_that_came_while_another_slot_runs_is_there_soon(board):
     receipt = board.shown(board.ada)["tiles"][0]["receipt"]
-    running = SimpleNamespace(account="ada", before=0)  # it began before the answer was charged
+    running = Slot("ada", 0)  # it began before the answer was charged
     board.vault.purchases.add(running)
     try:
         refused(board.call("again", board.ada, receipt=receipt), "gateway-busy")

@@ -413,7 +413,7 @@ class Vault:
         reply = await self._readers.ask("ask", await self._given(caller, asked), caller.account)
         if reply.header.get("bought") is False and any(one.account == account_of(caller) for one in self.purchases):
             raise ServiceUnavailable(
-                "Another question of this account is being answered, and until then answers that came meanwhile are not "
+                "Another question of this account is being answered. Until then, answers that came meanwhile are not "
                 "shown. Nothing was charged. Load this again.",
                 code="gateway-busy",
             )
