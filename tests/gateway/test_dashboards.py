@@ -6,6 +6,7 @@ import json
 import sqlite3
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,13 +15,15 @@ from discreet.gateway.accounts import set_suspended
 from discreet.gateway.purchase import late_error
 from discreet.gateway.store import GatewayStore
 from discreet.gateway.tables import MIGRATIONS
-from discreet.gateway.tokens import COMMAND_LINE
+from discreet.gateway.tokens import COMMAND_LINE, ROLES, Caller
 from discreet.gateway.vault import Vault
 
 from .house import BY_CITY, COUNT, House
 from .small_house import SmallHouse
 
 GATEWAY = 'answer_after = 0\nlate_allowed = 100\nversion = "v1"\n[gateway.limits]\nday = 2'
+
+_AUTHOR = Caller(account="ada", role="analyst", scopes=frozenset(ROLES["analyst"]))
 
 
 class Board(SmallHouse):
@@ -295,6 +298,23 @@ def test_only_what_was_looked_at_is_published(board):
     assert board.shown(board.stefan)["state"] == "waiting"
     seen = board.shown(board.stefan)["content"]
     assert board.value(board.stefan, "publish_dashboard", number=board.number, content=seen)["state"] == "published"
+
+
+def test_a_tile_is_bought_anew_in_a_slot_as_long_as_its_own(board):
+    reply = board.ask(board.ada, COUNT, epsilon=0.2, answer_after="1s")
+    receipt = json.loads(reply.body)["receipt"]
+    tile = board.add(receipt)["tile"]
+    assert board.value(board.ada, "again", receipt=receipt)["receipt"] == receipt
+    with board.store.read() as execute:
+        found = dashboard_store.find_dashboard(execute, _AUTHOR, board.number)
+        lengths = [
+            tiles._asked(board.vault, found, dashboard_store.find_tile(execute, found, one)).length
+            for one in (tile, board.tiles[0])
+        ]
+    assert lengths == [1.0, 0.0]
+    longer = SimpleNamespace(settings=replace(board.vault.settings, answer_after=5.0))
+    with board.store.read() as execute:
+        assert tiles._asked(longer, found, dashboard_store.find_tile(execute, found, tile)).length == 5.0
 
 
 def test_a_token_that_shows_no_dashboard_changes_none(shared):

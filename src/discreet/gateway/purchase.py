@@ -80,6 +80,8 @@ def note(vault: Vault, caller: Caller, asked: Asked, receipt: str, *, since: int
     entries after `since`.
     """
     options = {**asked.options, **({} if asked.key is None else {"key": asked.key})}
+    if asked.length > vault.settings.answer_after:  # a tile that is bought anew needs as much time
+        options["answer_after"] = f"{asked.length:.12g}s"
     given = (vault.store, caller.account, receipt, asked.sql, options, time.time())
     questions.note_question(*given, version=vault.settings.version, since=since)
 

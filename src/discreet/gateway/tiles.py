@@ -29,6 +29,7 @@ from discreet.gateway.dashboard_store import BY_RULE, Dashboard, Tile, check_tit
 from discreet.gateway.dashboards import AUTHORS, may_renew
 from discreet.gateway.frames import Frame
 from discreet.gateway.offices import check_arguments, check_caller
+from discreet.gateway.settings import LONGEST, seconds_in
 from discreet.gateway.tokens import ROLES, Caller
 
 if TYPE_CHECKING:
@@ -129,6 +130,9 @@ async def refresh_tile(vault: Vault, caller: Caller, arguments: Mapping[str, Any
 def _asked(vault: Vault, board: Dashboard, tile: Tile) -> Asked:
     why = f"dashboard {board.number}, tile {tile.number}, version {vault.settings.version}"
     given = {"sql": tile.sql, **tile.options, "key": tile.key(vault.settings.version), "why": why}
+    after = given.pop("answer_after", None)  # the slot that the author chose, unless all are as long by now
+    if after is not None and seconds_in(after, "answer_after", LONGEST) > vault.settings.answer_after:
+        given["answer_after"] = after
     return read_question(given, vault.settings)
 
 

@@ -408,8 +408,8 @@ class Vault:
             raise InvalidArgument(
                 "There is no answer with this receipt among yours. See /v1/history.", code="gateway-not-found"
             )
-        given = {"sql": found.sql, **found.options, "format": arguments.get("format", "json")}
-        asked = read_question(given, self.settings)
+        known = {name: value for name, value in found.options.items() if name != "answer_after"}
+        asked = read_question({"sql": found.sql, **known, "format": arguments.get("format", "json")}, self.settings)
         reply = await self._readers.ask("ask", await self._given(caller, asked), caller.account)
         if reply.header.get("bought") is False or reply.header.get("code") == "ledger-key-reused":
             raise InvalidArgument(
@@ -418,7 +418,7 @@ class Vault:
             )
         if not reply.header.get("ok"):
             raise _failure(reply)
-        options = {name: value for name, value in found.options.items() if name != "key"}
+        options = {name: value for name, value in known.items() if name != "key"}
         return answer_frame(reply, asked={"sql": found.sql, "options": options, "at": found.at})
 
     async def plan(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:

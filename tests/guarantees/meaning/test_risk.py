@@ -328,3 +328,9 @@ def test_a_risk_that_the_guarantee_does_not_cover() -> None:
     ):
         with pytest.raises(IncompatibleGuarantee):
             asked()
+
+
+@pytest.mark.parametrize("epsilon", [65, 100, 700, 10_000])
+def test_the_largest_risks_have_words_too(epsilon):
+    text = str(dp.risk(dp.Pure(epsilon=epsilon)))
+    assert "no bound is known" in text or "factor of" in text

@@ -52,8 +52,11 @@ def times(factor: float) -> str:
 
     >>> times(2.718281828), times(1.0), times(22026.5)
     ('2.72', '1', '22,100')
+    >>> times(2.6881e43)
+    '2.69e+43'
     """
-    return f"{_rounded(exactly(factor), 3, up=True):,f}"
+    found = _rounded(exactly(factor), 3, up=True)
+    return f"{found:,f}" if found < 10**15 else f"{found:.2e}"
 
 
 def one_in(probability: float) -> str:
@@ -68,8 +71,7 @@ def one_in(probability: float) -> str:
 def _rounded(value: Fraction, digits: int, *, up: bool) -> Decimal:
     rounding = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
     found = rounding.divide(Decimal(value.numerator), Decimal(value.denominator))
-    plain = found.normalize()
-    return plain.quantize(Decimal(1)) if plain == plain.to_integral_value() else plain
+    return found.normalize()
 
 
 # --- sentences ----------------------------------------------------------------------------------------------------
