@@ -34,11 +34,11 @@ TIMES = """() => { const [one] = performance.getEntriesByType("navigation");
 """Bytes of the page, milliseconds until it has arrived, and until it is loaded with all that belongs to it."""
 
 
-def login_link(policy: Path) -> str:
-    """A link for a new owner."""
+def login_secret(policy: Path) -> str:
+    """What stands in the login link of a new owner, after its address."""
     words = [*gateways.DISCREET, "account", str(policy), "open", "olga", "--role", "owner"]
     said = subprocess.run(words, check=True, capture_output=True, text=True, env=gateways.environment()).stdout
-    return next(word for word in said.split() if "/login#" in word)
+    return said.partition("/login#")[2].split()[0]
 
 
 def visits(page: Any, path: str) -> tuple[float, float, float]:
@@ -61,7 +61,7 @@ def main() -> None:
         {report.machine()}.""",
     )
     report.table("page", "bytes", "arrived after", "loaded after")
-    fine = {}
+    largest = longest = 0.0
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
         write_visits(folder / "visits.parquet", person=False, rows=1000)
@@ -71,17 +71,20 @@ def main() -> None:
                 client.ask(f"SELECT city, COUNT(*) AS n FROM visits WHERE cost <= {limit} GROUP BY city", epsilon=0.1)
             browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
             page = browser.new_context(base_url=desk.url).new_page()
-            page.goto(login_link(desk.policy))
+            page.goto(f"/login#{login_secret(desk.policy)}")
             page.get_by_role("button", name="Log in").click()
             page.get_by_role("button", name="Log out").wait_for()
             for said, path in PAGES.items():
                 size, arrived, loaded = visits(page, path)
                 report.line(said, f"{size:,}", f"{arrived:.1f} ms", f"{loaded:.0f} ms")
-                fine[f"{said}: at most {LARGEST:,} bytes, loaded in {LONGEST:g} s"] = (
-                    size <= LARGEST and loaded <= 1000 * LONGEST
-                )
+                largest, longest = max(largest, size), max(longest, loaded)
             browser.close()
-    report.verdict(fine)
+    report.verdict(
+        {
+            f"pages of at most {LARGEST:,} bytes": largest <= LARGEST,
+            f"loaded in {LONGEST:g} s": longest <= 1000 * LONGEST,
+        }
+    )
 
 
 if __name__ == "__main__":

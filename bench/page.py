@@ -29,6 +29,7 @@ COMMANDS = {
     "ledger": "ledger",
     "gateway": "gateway",
     "wire": "wire",
+    "console": "console",
     "timing": "timing",
     "soak": "soak --minutes 30",
     "sql": "sql",

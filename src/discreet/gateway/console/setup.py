@@ -26,6 +26,8 @@ STEPS = (
     ("/setup/policy", "Policy"),
 )
 USED = ("people", "through")
+CLOSE = (b"connection", b"close")
+"""The next request is for the gateway that takes over, on a new connection."""
 
 
 def _page(visit: Visit, template: str, step: int, refusal: Refusal | None, **values: Any) -> Reply:
@@ -171,12 +173,12 @@ async def policy_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
 async def serve_policy(visit: Visit) -> Reply:
     """Write the policy, and let the gateway start. The owner stays logged in, as the owner of it."""
     begun = await visit.ask_vault("setup_write")
-    return visit.go("/setup/starting", headers=(session_header(visit, begun),))
+    return visit.go("/setup/starting", headers=(session_header(visit, begun), CLOSE))
 
 
 async def starting_page(visit: Visit) -> Reply:
     """Wait for the gateway. The first page of this address is then that of the owner."""
-    return visit.page("setup_starting.html", headers=((b"refresh", b"1; url=/"),))
+    return visit.page("setup_starting.html", headers=((b"refresh", b"1; url=/"), CLOSE))
 
 
 async def started_page(visit: Visit) -> Reply:
