@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 import time
@@ -334,6 +335,21 @@ def test_an_answer_that_came_while_another_slot_runs_is_there_soon(board):
     finally:
         board.vault.purchases.discard(running)
     assert board.value(board.ada, "again", receipt=receipt)["receipt"] == receipt
+
+
+def test_a_rule_waits_for_the_slots_of_a_vault_before_it():
+    async def never(*_):
+        raise AssertionError
+
+    class Ending:
+        settings, in_books, looks = SimpleNamespace(answer_after=3600.0), never, 0
+
+        @property
+        def is_ending(self):
+            self.looks += 1
+            return self.looks > 2
+
+    asyncio.run(tiles.keep_up(Ending()))
 
 
 def test_a_token_that_shows_no_dashboard_changes_none(shared):

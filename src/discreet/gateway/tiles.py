@@ -7,6 +7,7 @@ key is never charged twice, and nothing is counted twice.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Mapping
 from fractions import Fraction
@@ -41,6 +42,8 @@ _FREE = ("gateway-question-limit", "gateway-day-limit", "gateway-approval", "gat
 """The codes of refusals that are certain to have charged nothing."""
 
 
+_SLOTS, _LOOK = 2, 0.2
+"""A rule waits for so many slots, and looks so often whether the vault ends, in seconds."""
 _ROUNDING = Fraction(1, 10**9)
 """A price that a page showed may be rounded by this share."""
 
@@ -155,7 +158,15 @@ def _renew(vault: Vault, account: str, tile: Tile, frame: Frame) -> None:
 
 
 async def keep_up(vault: Vault) -> None:
-    """Buy the newest version of the tiles whose dashboards have a rule, one after the other."""
+    """Buy the newest version of the tiles whose dashboards have a rule, one after the other. A vault that this one
+    replaces may still buy the same: what is in its slots must not be found here before they end.
+    """
+    now = asyncio.get_running_loop().time
+    until = now() + _SLOTS * vault.settings.answer_after
+    while now() < until and not vault.is_ending:
+        await asyncio.sleep(min(_LOOK, until - now()))
+    if vault.is_ending:
+        return
     for number, tile in await vault.in_books(_due, vault):
         if vault.is_ending:
             return
