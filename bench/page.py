@@ -106,6 +106,7 @@ def measured(name: str) -> int:
     print(f"== python bench/{script}.py {' '.join(words)}", file=sys.stderr, flush=True)
     done = subprocess.run([sys.executable, HERE / f"{script}.py", *words], stdout=subprocess.PIPE, text=True)
     if done.returncode not in (0, REFUTED):
+        print(done.stdout, file=sys.stderr)
         print(f"{name} ended with {done.returncode}; its section stays as it was", file=sys.stderr, flush=True)
         return done.returncode
     RESULTS.mkdir(exist_ok=True)
