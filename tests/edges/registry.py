@@ -47,6 +47,7 @@ NO_DATA: dict[str, str] = {
     "audit.[AFP]*[a-z]": _MADE,
     "datasets.*Description": _MADE,
     "datasets.Prepared": _MADE,
+    "datasets.Prepared.explain": _SETTING,
     "gateway.Remote*": "what a gateway released, or asks of one",
     "remote": "an address of a gateway, and a token",
     "datasets.Tables": _MADE,

@@ -313,7 +313,7 @@ def at(day: float) -> str:
 
 
 def test_forecasts_are_sentences():
-    course = {"points": [1], "left": {"epsilon": 4.0}, "typical": 0.1, "until": "2026-12-01", "pace": 0.25}
+    course = {"points": [{"left": 4.0}], "left": {"epsilon": 4.0}, "typical": 0.1, "until": "2026-12-01", "pace": 0.25}
     first, second = forecast(course)
     assert first.startswith("About 40 such questions are left")
     assert second.endswith("it lasts until about 2026-12-01.")
