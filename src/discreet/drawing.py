@@ -36,12 +36,12 @@ class Scale(NamedTuple):
         return self.start + (inside - self.low) / (self.high - self.low or 1.0) * (self.end - self.start)
 
     def ticks(self, about: int = 5) -> list[float]:
-        """About so many round numbers between both ends."""
+        """Round numbers between both ends. `about` is how many are wanted."""
         return round_numbers(self.low, self.high, about)
 
 
 def round_numbers(low: float, high: float, about: int = 5) -> list[float]:
-    """About so many numbers from `low` to `high` that are 1, 2 or 5 times a power of ten apart."""
+    """Numbers from `low` to `high` that are 1, 2 or 5 times a power of ten apart. `about` is how many are wanted."""
     if not low < high or not math.isfinite(high - low):
         return [low]
     step = 10 ** math.floor(math.log10((high - low) / about))
@@ -59,7 +59,7 @@ def short_number(value: float) -> str:
 
 
 class Drawing:
-    """A picture of so many units in width and height. What is drawn later lies above."""
+    """A picture with a width and a height. What is drawn later lies above."""
 
     def __init__(self, width: float, height: float, *, title: str, about: str = "") -> None:
         self.width, self.height, self._title, self._about = width, height, title, about

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-import textwrap
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -17,37 +14,10 @@ from discreet.gateway.agents import Agent
 from discreet.gateway.store import GatewayStore
 
 from .books import Clinic, at_once
+from .planting import Bug, plant
 
+MODULES = (accounts, approvals, audit, limits, offices, store, tokens)
 TENTH, BIG = Fraction(1, 10), Fraction(6, 10)
-
-
-class Bug(NamedTuple):
-    """A piece of source, what it is replaced by, and the check that must notice."""
-
-    module: ModuleType
-    name: str
-    old: str
-    new: str
-    check: Callable[[Clinic], None]
-
-
-def plant(monkeypatch: pytest.MonkeyPatch, bug: Bug) -> None:
-    """Put a changed copy of a function or a class in place of the right one, wherever it was imported."""
-    right = getattr(bug.module, bug.name)
-    source = textwrap.dedent(inspect.getsource(inspect.unwrap(right)))
-    assert source.count(bug.old) == 1, "the source has changed: plant the bug again"
-    names = vars(bug.module)
-    wrong: dict[str, Any] = {}
-    registered = dict(offices.VERBS)
-    exec(compile(source.replace(bug.old, bug.new), "planted", "exec"), names, wrong)
-    offices.VERBS.update(registered)  # a verb registers itself
-    for module in (accounts, approvals, audit, limits, offices, store, tokens):
-        for name, value in list(vars(module).items()):
-            if value is right:
-                monkeypatch.setattr(module, name, wrong[bug.name])
-    for verb, value in registered.items():
-        if value is right:
-            monkeypatch.setitem(offices.VERBS, verb, wrong[bug.name])
 
 
 # --- the checks -------------------------------------------------------------------------------------------
@@ -304,7 +274,7 @@ def planted(tmp_path: Path) -> Iterator[Clinic]:
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_killed(name: str, planted: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, MUTANTS[name])
+    plant(monkeypatch, MUTANTS[name], MODULES)
     with pytest.raises(AssertionError):
         MUTANTS[name].check(planted)
 

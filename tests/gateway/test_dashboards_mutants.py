@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-import textwrap
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -20,37 +16,10 @@ from discreet.gateway.tokens import ROLES, Caller
 from discreet.ledger import views
 
 from .books import Clinic
+from .planting import Bug, plant
 
 MODULES = (dashboard_store, dashboards, histories, spending, tiles, offices, views)
 ANSWER = json.dumps({"rows": [[5]], "remaining": {"epsilon": 2.5}, "receipt": "1-ab12"}).encode()
-
-
-class Bug(NamedTuple):
-    """A piece of source, what it is replaced by, and the check that must notice."""
-
-    module: ModuleType
-    name: str
-    old: str
-    new: str
-    check: Callable[[Clinic], None]
-
-
-def plant(monkeypatch: pytest.MonkeyPatch, bug: Bug) -> None:
-    """Put a changed copy of a function or a class in place of the right one, wherever it was imported."""
-    right = getattr(bug.module, bug.name)
-    source = textwrap.dedent(inspect.getsource(inspect.unwrap(right)))
-    assert source.count(bug.old) == 1, "the source has changed: plant the bug again"
-    wrong: dict[str, Any] = {}
-    registered = dict(offices.VERBS)
-    exec(compile(source.replace(bug.old, bug.new), "planted", "exec"), vars(bug.module), wrong)
-    offices.VERBS.update(registered)  # a verb registers itself
-    for module in MODULES:
-        for name, value in list(vars(module).items()):
-            if value is right:
-                monkeypatch.setattr(module, name, wrong[bug.name])
-    for verb, value in registered.items():
-        if value is right:
-            monkeypatch.setitem(offices.VERBS, verb, wrong[bug.name])
 
 
 # --- the checks -------------------------------------------------------------------------------------------
@@ -282,7 +251,7 @@ MUTANTS = {
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_killed(name: str, clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, MUTANTS[name])
+    plant(monkeypatch, MUTANTS[name], MODULES)
     with pytest.raises(AssertionError):
         MUTANTS[name].check(clinic)
 

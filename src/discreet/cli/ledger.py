@@ -18,7 +18,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from discreet.cli import completion
+from discreet.cli.options import LedgerTarget
 from discreet.cli.output import clean
 from discreet.datasets.discovery import find_policy
 from discreet.datasets.policy import ledger_of
@@ -46,16 +46,7 @@ class Export(StrEnum):
 
 
 def ledger(
-    target: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[TARGET]",
-            help="A ledger's path or postgresql:// URL, or a policy (*.toml) that names one. By default the policy "
-            "$DISCREET_POLICY, or discreet.toml in this folder or one above it.",
-            autocompletion=completion.ledgers,
-            show_default=False,
-        ),
-    ] = None,
+    target: LedgerTarget = None,
     verify: Annotated[bool, typer.Option("--verify", help="Check the whole record instead of showing it.")] = False,
     export: Annotated[
         Export | None, typer.Option(help="Print the whole record for another program.", show_default=False)

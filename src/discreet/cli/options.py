@@ -1,4 +1,4 @@
-"""Options that commands about a question share."""
+"""Options that commands share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from discreet.cli.completion import policies
+from discreet.cli.completion import ledgers, policies
 from discreet.errors import InvalidArgument
 
 COST, RECORD, SHOWN = "What it may cost", "For the record", "How it is shown"
@@ -28,6 +28,16 @@ Policy = Annotated[
         help="The policy of the data (*.toml): who is protected, what may be spent, where the tables are. "
         "By default $DISCREET_POLICY, or discreet.toml in this folder or one above it.",
         autocompletion=policies,
+        show_default=False,
+    ),
+]
+LedgerTarget = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[TARGET]",
+        help="A ledger's path or postgresql:// URL, or a policy (*.toml) that names one. By default the policy "
+        "$DISCREET_POLICY, or discreet.toml in this folder or one above it.",
+        autocompletion=ledgers,
         show_default=False,
     ),
 ]

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from discreet.cli import completion
 from discreet.cli.ledger import check_begun, ledger_at
+from discreet.cli.options import LedgerTarget
 from discreet.cli.output import check_picture, clean
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import NoLoss
@@ -48,16 +48,7 @@ class Style(StrEnum):
 
 
 def risk(
-    target: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[TARGET]",
-            help="A ledger's path or postgresql:// URL, or a policy (*.toml) that names one. By default the policy "
-            "$DISCREET_POLICY, or discreet.toml in this folder or one above it.",
-            autocompletion=completion.ledgers,
-            show_default=False,
-        ),
-    ] = None,
+    target: LedgerTarget = None,
     people: Annotated[int, typer.Option(help="For how many people together, such as a household.", min=1)] = 1,
     base_rate: Annotated[
         list[float] | None,

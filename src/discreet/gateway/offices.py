@@ -17,8 +17,7 @@ from discreet.gateway import accounts, approvals, audit, late, limits, policies,
 from discreet.gateway.accounts import find_account
 from discreet.gateway.agents import Agent, read_agent
 from discreet.gateway.approvals import ApprovalRequest
-from discreet.gateway.plain import guarantee_numbers as _guarantee
-from discreet.gateway.plain import time_text
+from discreet.gateway.plain import guarantee_numbers, time_text
 from discreet.gateway.policies import Proposal
 from discreet.gateway.settings import Settings, seconds_in
 from discreet.gateway.store import GatewayStore, numbers_in_meta
@@ -143,7 +142,7 @@ def budget(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict
     if view is None:
         return found | {"about": "this account asks nothing new"}
     left = _left(view, office.as_of())
-    found |= {"limit": _guarantee(view.limit), "remaining": _guarantee(left)}
+    found |= {"limit": guarantee_numbers(view.limit), "remaining": guarantee_numbers(left)}
     each = office.settings.question_default or check_epsilon(0.1)
     number = 0 if left is None else int(exactly(getattr(left, "epsilon", 0)) // each)
     found["about"] = f"about {number:,} questions with ε = {limits.shown(each)}"
@@ -187,8 +186,8 @@ def list_accounts(office: Office, caller: Caller, arguments: Mapping[str, Any]) 
                 "name": account.name,
                 "role": account.role,
                 "suspended": account.suspended,
-                "limit": None if view is None else _guarantee(view.limit),
-                "remaining": None if view is None else _guarantee(_left(view, as_of)),
+                "limit": None if view is None else guarantee_numbers(view.limit),
+                "remaining": None if view is None else guarantee_numbers(_left(view, as_of)),
                 "tokens": valid.count(account.name),
                 "alert": said.get(account.name),
             }
@@ -251,7 +250,7 @@ def raise_limit(office: Office, caller: Caller, arguments: Mapping[str, Any]) ->
     found = accounts.raise_limit(
         office.store, office.ledger, str(name), epsilon, delta, why=why, by=caller, now=office.now()
     )
-    return {"account": name, "limit": _guarantee(found)}
+    return {"account": name, "limit": guarantee_numbers(found)}
 
 
 @verb(["name", "why"], ["epsilon", "delta"], roles=("owner",), scope="manage")
@@ -259,7 +258,7 @@ def renew(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[
     """Begin a new period of an account."""
     name, epsilon, delta, why = (arguments.get(key) for key in ("name", "epsilon", "delta", "why"))
     found = accounts.renew(office.store, office.ledger, str(name), epsilon, delta, why=why, by=caller, now=office.now())
-    return {"account": name, "limit": _guarantee(found)}
+    return {"account": name, "limit": guarantee_numbers(found)}
 
 
 @verb(["name", "role"], ["epsilon", "delta"], roles=("owner",), scope="manage")

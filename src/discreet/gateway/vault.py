@@ -117,12 +117,10 @@ class Vault:
         self._books.shutdown()
         self._clerk.shutdown()
 
-    async def _in_books(self, call: Callable[..., T], *given: Any, **named: Any) -> T:
+    async def in_books(self, call: Callable[..., T], *given: Any, **named: Any) -> T:
         """Run what reads or writes a database without holding up the others."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._books, lambda: call(*given, **named))
-
-    in_books = _in_books
 
     @property
     def is_ending(self) -> bool:
@@ -157,7 +155,7 @@ class Vault:
             self._connected.end(str(frame.header.get("token")))
             return json_frame({})
         if verb in _OPEN:
-            return json_frame(await self._in_books(VERBS[verb], self.office, None, frame.arguments))
+            return json_frame(await self.in_books(VERBS[verb], self.office, None, frame.arguments))
         caller = await self._caller(frame.header.get("token"))
         if verb in _VERBS:
             try:
@@ -173,7 +171,7 @@ class Vault:
         if verb in tiles.VERBS:
             return json_frame(await tiles.VERBS[verb](self, caller, frame.arguments))
         if verb in VERBS:
-            return json_frame(await self._in_books(VERBS[verb], self.office, caller, frame.arguments))
+            return json_frame(await self.in_books(VERBS[verb], self.office, caller, frame.arguments))
         raise InvalidArgument("There is no such request.", code="gateway-not-found")
 
     async def _caller(self, token: Any) -> Caller:
@@ -182,12 +180,12 @@ class Vault:
             session = self._connected.find(token)
             known = (session.token, session.digest, time.time())
             if self.settings.store.startswith(URLS):
-                return await self._in_books(self._callers.holder, *known)
+                return await self.in_books(self._callers.holder, *known)
             return self._callers.holder(*known)
         if self._verifier is not None and isinstance(token, str) and token.count(".") == 2:
             token = await self._session_of(token)
         if self.settings.store.startswith(URLS):
-            return await self._in_books(self._callers.caller, token, time.time())
+            return await self.in_books(self._callers.caller, token, time.time())
         return self._callers.caller(token, time.time())
 
     async def _session_of(self, token: str) -> str:
@@ -216,7 +214,7 @@ class Vault:
 
     async def _begin_session(self, name: str) -> Login:
         try:
-            return await self._in_books(begin_session, self.store, name, "by the login provider", time.time())
+            return await self.in_books(begin_session, self.store, name, "by the login provider", time.time())
         except InvalidArgument:  # somebody whom the provider knows, but who has no account here
             raise login_error() from None
 
@@ -226,7 +224,7 @@ class Vault:
     async def _scram_final(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """A session for whoever has a token of the account that the login named."""
         now = time.time()
-        proven = await self._in_books(self._exchanges.final, arguments, now)
+        proven = await self.in_books(self._exchanges.final, arguments, now)
         said = {"how": "over PostgreSQL", "token": proven.token}
         self._clerk.submit(audit.record, self.store, now, proven.account, "login", **said)
         session = self._connected.begin(proven)
@@ -237,13 +235,13 @@ class Vault:
     async def ask(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
         """Answer a question: at once if it was bought before, otherwise at the end of its slot."""
         check_caller(caller, "ask", ROLES, "replay")
-        return await self._answer(caller, read_question(arguments, self.settings))
+        return await self.answer(caller, read_question(arguments, self.settings))
 
-    async def _answer(self, caller: Caller, asked: Asked) -> Frame:
+    async def answer(self, caller: Caller, asked: Asked) -> Frame:
         """The answer to a question. Those who ask the same at the same time share one."""
         name = (f"{caller.role} {caller.account}", asked.words, asked.form)
         found, key = self._remembered.get(name), asked.ledger_key
-        if found is not None and (key is None or await self._in_books(self._is_new, caller, key)):
+        if found is not None and (key is None or await self.in_books(self._is_new, caller, key)):
             return found
         same = (caller.account, _buys(caller, asked), asked.length, asked.digest, asked.form, asked.agent)
         if same not in self._running:
@@ -252,8 +250,6 @@ class Vault:
             self._running[same] = task
             task.add_done_callback(lambda done: self._forget(same, done))
         return await asyncio.shield(self._running[same])
-
-    answer = _answer
 
     async def price(self, caller: Caller, asked: Asked) -> Fraction:
         """The ε that a question would cost now: 0 if it was bought before."""
@@ -264,7 +260,7 @@ class Vault:
 
     async def _find_or_buy(self, caller: Caller, asked: Asked, name: tuple[str, str, str]) -> Frame:
         key = asked.ledger_key
-        before = None if key is None else await self._in_books(late.late_with, self.store, caller.account, key)
+        before = None if key is None else await self.in_books(late.late_with, self.store, caller.account, key)
         if before is not None:  # one key is charged once, whatever came of it, and however far it came
             raise late_error() if before == asked.late_name else key_reused_error()
         given = await self._given(caller, asked)
@@ -275,7 +271,7 @@ class Vault:
             raise _failure(reply)
         if reply.header.get("bought") is not False:
             if reply.header["receipt"] is not None:  # otherwise it is public, and says what remains now
-                await self._in_books(note, self, caller, asked, reply.header["receipt"])
+                await self.in_books(note, self, caller, asked, reply.header["receipt"])
                 if reply.header["own"]:  # otherwise it says what remains to this reader now
                     self._remembered.put(name, answer_frame(reply))
             return answer_frame(reply)
@@ -312,7 +308,7 @@ class Vault:
 
     async def _given(self, caller: Caller, asked: Asked) -> dict[str, Any]:
         """What a worker is told about a question."""
-        others, until, as_of = await self._in_books(self._others, account_of(caller))
+        others, until, as_of = await self.in_books(self._others, account_of(caller))
         return {
             "sql": asked.sql,
             "options": asked.options,
@@ -362,11 +358,11 @@ class Vault:
                     raise _Bought(found)
                 if found.header.get("ok"):
                     purchase.costs(found.header)
-            await self._in_books(purchase.begin)
+            await self.in_books(purchase.begin)
 
         async def settle(slot: Slot) -> None:
             if asked.length or slot.reply is None:
-                await self._in_books(purchase.settle, slot)
+                await self.in_books(purchase.settle, slot)
             else:  # an answer that leaves at once does not wait for what is noted about it
                 self._books.submit(purchase.settle, slot)
 
@@ -375,7 +371,7 @@ class Vault:
             slot = await self._lanes.run({**given, "others": []}, asked.length, begin, settle, alone=alone)
         except _Bought as bought:
             if bought.reply.header["receipt"] is not None:
-                await self._in_books(note, self, caller, asked, bought.reply.header["receipt"])
+                await self.in_books(note, self, caller, asked, bought.reply.header["receipt"])
             return answer_frame(bought.reply)
         finally:
             self.purchases.discard(purchase)
@@ -403,7 +399,7 @@ class Vault:
         """The stored answer with a receipt of the caller's own."""
         check_caller(caller, "again", ROLES, "replay")
         check_arguments("again", arguments, ("receipt",), ("format",))
-        found = await self._in_books(questions.find_question, self.store, caller.account, arguments.get("receipt"))
+        found = await self.in_books(questions.find_question, self.store, caller.account, arguments.get("receipt"))
         if found is None:
             raise InvalidArgument(
                 "There is no answer with this receipt among yours. See /v1/history.", code="gateway-not-found"
@@ -432,7 +428,7 @@ class Vault:
         check_caller(caller, "plan", ROLES, "explain")
         check_arguments("plan", arguments, ("sql",), OPTIONS)
         options, sql = read_options(arguments, self.settings), text_of(arguments)
-        others, _, _ = await self._in_books(self._others, account_of(caller))
+        others, _, _ = await self.in_books(self._others, account_of(caller))
         finds = "replay" in caller.scopes  # whether something was bought is for those who may see it
         return await self._read("plan", caller, sql=sql, options=options, others=others, finds=finds)
 
@@ -452,7 +448,7 @@ class Vault:
         """Counts of requests and refusals for the owner's monitoring. Nothing in them depends on an answer."""
         check_caller(caller, "metrics", ROLES, "metrics")
         check_arguments("metrics", arguments, (), ())
-        standing = await self._in_books(self._standing)
+        standing = await self.in_books(self._standing)
         return Frame({"ok": True, "type": Counters.TYPE}, self.counters.exposed(self._lanes.waiting, standing))
 
     def _standing(self) -> dict[str, float]:
@@ -460,7 +456,7 @@ class Vault:
         return {"late": count, "charged": asked, "bits": late.promised_bits(self.store, self.settings.late_at_most)}
 
     async def _read(self, verb: str, caller: Caller, **given: Any) -> Frame:
-        _, until, as_of = await self._in_books(self._others, account_of(caller))
+        _, until, as_of = await self.in_books(self._others, account_of(caller))
         seen = {"analyst": account_of(caller), "spends": spends(caller), "until": until, "as_of": as_of}
         reply = await self._readers.ask(verb, {**seen, **given}, caller.account)
         if not reply.header.get("ok"):
