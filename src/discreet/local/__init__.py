@@ -7,6 +7,7 @@ from discreet.local.repetition import Repeated, repeated
 from discreet.local.row_reports import Rows, rows
 from discreet.local.sketches import Sketch, sketch
 from discreet.local.surveys import Survey, survey
+from discreet.local.tasks import from_task, task
 
 __all__ = [
     "Counted",
@@ -17,10 +18,12 @@ __all__ = [
     "Rows",
     "Sketch",
     "Survey",
+    "from_task",
     "heavy_hitters",
     "mean",
     "repeated",
     "rows",
     "sketch",
     "survey",
+    "task",
 ]

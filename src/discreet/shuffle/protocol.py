@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from discreet.closing import Closed
 from discreet.door import through
 from discreet.errors import InvalidArgument, NotAllowed
+from discreet.exact.canonical import from_plain, plain
 from discreet.exact.rational import Number, check_count, exactly, significant
 from discreet.exact.search import bisect, geometric
 from discreet.guarantees.accuracy import Accuracy
@@ -281,7 +281,7 @@ class Protocol(Closed):
 
     def described(self) -> dict[str, Any]:
         """Everything that a client must know, as plain values: the same for everyone who takes part."""
-        return {"kind": self.kind, **{field.name: _plain(getattr(self, field.name)) for field in fields(self)}}
+        return {"kind": self.kind, **{field.name: plain(getattr(self, field.name)) for field in fields(self)}}
 
     @classmethod
     def _from(cls, described: dict[str, Any]) -> Self:
@@ -291,7 +291,7 @@ class Protocol(Closed):
                 f"The description of a shuffled {cls.kind} has exactly these parts: {', '.join(sorted(names))}.",
                 code="shuffle-task-unreadable",
             )
-        return cls(**{name: _read(value) for name, value in described.items()})
+        return cls(**{name: from_plain(value) for name, value in described.items()})
 
 
 def from_description(described: dict[str, Any]) -> Protocol:
@@ -302,21 +302,6 @@ def from_description(described: dict[str, Any]) -> Protocol:
     made = KINDS[str(kind)]._from({name: value for name, value in described.items() if name != "kind"})
     made._check_size()
     return made
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Fraction):
-        return {"fraction": [str(value.numerator), str(value.denominator)]}
-    if isinstance(value, tuple | list):
-        return [_plain(one) for one in value]
-    json.dumps(value)  # whatever else it is must be plain
-    return value
-
-
-def _read(value: Any) -> Any:
-    if isinstance(value, dict) and set(value) == {"fraction"}:
-        return Fraction(int(value["fraction"][0]), int(value["fraction"][1]))
-    return tuple(_read(one) for one in value) if isinstance(value, list) else value
 
 
 def check_honest(honest: Number) -> Fraction:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InvalidArgument
+from discreet.exact.canonical import canonical
 from discreet.guarantees.guarantee import Approx
 from discreet.mechanisms.protocol import meets
 from discreet.shuffle.channel.wire import MessageSizes
@@ -181,11 +182,6 @@ class Task:
                 code="shuffle-task-unreadable",
             ) from None
         return task
-
-
-def canonical(value: Any) -> bytes:
-    """One way to write a JSON value: sorted names, no spaces, plain ASCII."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _table(found: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
