@@ -8,3 +8,8 @@ export class ReportError extends Error {
     this.name = "ReportError";
   }
 }
+
+/** The refusal of a kind or method that this entry of the package does not have. */
+export function unknown(kind: string): ReportError {
+  return new ReportError("not-supported", `"${kind}" is not known here. Try @discreet/reports/all.`);
+}

@@ -16,7 +16,7 @@ export function ratio(value: unknown): Ratio {
   }
   const parts = (value as { fraction?: [string, string] } | null)?.fraction;
   if (parts) return [BigInt(parts[0]), BigInt(parts[1])];
-  throw new ReportError("task-unreadable", "The task holds something else where a number must be.");
+  throw new ReportError("task-unreadable", "A number is missing.");
 }
 
 /** What every randomizer draws from. Tests replace it to list all that can be drawn. */
@@ -49,25 +49,4 @@ export function shuffled<Item>(items: Item[], draws: Draws): Item[] {
     [items[last], items[other]] = [items[other]!, items[last]!];
   }
   return items;
-}
-
-/** True with probability exactly e^(−energy), for a rational energy ≥ 0 (Forsythe and von Neumann). */
-function expCoin([part, whole]: Ratio, draws: Draws): boolean {
-  for (; part > whole; part -= whole) if (!expCoin([1n, 1n], draws)) return false;
-  let tries = 1n;
-  while (draws.coin([part, whole * tries])) tries++;
-  return tries % 2n === 1n;
-}
-
-/** An integer with P[k] ∝ e^(−|k|/scale), exactly, for a rational scale (Canonne, Kamath and Steinke 2020). */
-export function discreteLaplace([part, whole]: Ratio, draws: Draws): bigint {
-  for (;;) {
-    const rest = draws.below(part);
-    if (!expCoin([rest, part], draws)) continue;
-    let rounds = 0n;
-    while (expCoin([1n, 1n], draws)) rounds++;
-    const size = (rest + part * rounds) / whole;
-    const negative = draws.coin([1n, 2n]);
-    if (size || !negative) return negative ? -size : size;
-  }
 }

@@ -2,7 +2,7 @@
 
 export { ReportError } from "./errors.js";
 export type { Report } from "./oracles.js";
-export { fetchTask, type Poll, type PollOptions, poll, type Sealed } from "./poll.js";
+export { type Poll, type PollOptions, poll, type Sealed } from "./poll.js";
 export type { Suite } from "./suite.js";
 export { type Survey, survey } from "./survey.js";
 export type { Memory, Options, TaskBytes } from "./task.js";

@@ -9,6 +9,11 @@ import { hex, type Options, ownMemory, read, type TaskBytes, unhex } from "./tas
 
 export const POLL = "discreet/shuffle/v1";
 const TRIES = 5;
+const ANSWERS: Record<number, [string, string]> = {
+  400: ["not-accepted", "The token or the task is not the shuffler's."],
+  409: ["reported-already", "Already reported."],
+  410: ["closed", "The poll is closed."],
+};
 
 export interface PollOptions extends Options {
   /** The address of the shuffler. */
@@ -58,7 +63,7 @@ export function poll(task: TaskBytes, options: PollOptions): Poll {
       }).catch(() => null);
       if (answer && answer.status < 500) return answer;
       if (wait >= TRIES - 1)
-        throw new ReportError("unreachable", "The shuffler cannot be reached. Nothing was counted; try again.");
+        throw new ReportError("unreachable", "The shuffler cannot be reached. Try again.");
       await new Promise((done) => setTimeout(done, 100 * 2 ** wait));
     }
   }
@@ -68,7 +73,7 @@ export function poll(task: TaskBytes, options: PollOptions): Poll {
     let token = options.token ?? memory.getItem(key);
     if (!token) {
       const answer = await post("/v1/token", {});
-      if (!answer.ok) throw new ReportError("token-needed", "This poll is not open to everybody. Give a token.");
+      if (!answer.ok) throw new ReportError("token-needed", "This poll needs a token.");
       memory.setItem(key, (token = hex(new Uint8Array(await answer.arrayBuffer()))));
     }
     if (!/^[0-9a-f]{96}$/i.test(token)) throw new ReportError("not-accepted", "A token has 96 hexadecimal digits.");
@@ -92,18 +97,15 @@ export function poll(task: TaskBytes, options: PollOptions): Poll {
     seal: async (value) => sealed(value, await ownToken()),
     async send(value) {
       const state = await name("state");
-      if (memory.getItem(state) === "out") throw new ReportError("opted-out", "This person does not take part.");
+      if (memory.getItem(state) === "out") throw new ReportError("opted-out", "Opted out.");
       if (memory.getItem(state) === "sent")
-        throw new ReportError("reported-already", "This device has already reported. A second answer is not accepted.");
+        throw new ReportError(...ANSWERS[409]!);
       const token = await ownToken();
       const key = await name("report");
       let kept = memory.getItem(key);
       if (!kept) memory.setItem(key, (kept = hex((await sealed(value, token)).report)));
       const { status } = await post("/v1/report", { Authorization: `Bearer ${token}` }, unhex(kept));
-      if (status === 410) throw new ReportError("closed", "The poll is closed. It accepts no more reports.");
-      if (status === 409) throw new ReportError("reported-already", "This client has already reported.");
-      if (status !== 200)
-        throw new ReportError("not-accepted", "The shuffler rejected the report: the token or the task is not its own.");
+      if (status !== 200) throw new ReportError(...(ANSWERS[status] ?? ANSWERS[400]!));
       memory.setItem(state, "sent");
       memory.setItem(key, "");
     },
@@ -111,11 +113,3 @@ export function poll(task: TaskBytes, options: PollOptions): Poll {
     optOut: async () => memory.setItem(await name("state"), "out"),
   };
 }
-
-/** The bytes of a task at an address, such as the shuffler's `/v1/task`. Pin their hash, or trust that server. */
-export async function fetchTask(address: string): Promise<ArrayBuffer> {
-  const answer = await fetch(address, { cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer" });
-  if (!answer.ok) throw new ReportError("task-unreadable", "There is no task at this address.");
-  return answer.arrayBuffer();
-}
-

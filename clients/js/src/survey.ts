@@ -1,7 +1,7 @@
 /** Local reports: randomized on this device, so nobody who collects them has to be trusted. */
 
 import { drawsFrom } from "./exact.js";
-import { type Report, renewed, reportOf } from "./oracles.js";
+import { PLACES, type Report, renewed, reportOf } from "./oracles.js";
 import { webCrypto } from "./suite.js";
 import { hex, type Options, ownMemory, read, type TaskBytes } from "./task.js";
 
@@ -24,7 +24,7 @@ export function survey(task: TaskBytes, options: Options = {}): Survey {
       const draws = drawsFrom(suite.random);
       const drawn = (): Report => reportOf(facts.survey, value, draws);
       if (!facts.repeated) return drawn();
-      const key = `discreet/${hex(hash)}/${typeof value}/${String(value)}`;
+      const key = `discreet/${hex(hash)}/${PLACES[facts.survey.kind]!(facts.survey, value)}`;
       let kept = memory.getItem(key);
       if (kept === null) memory.setItem(key, (kept = JSON.stringify(drawn()))); // before it is reported
       const permanent: Report = JSON.parse(kept);
