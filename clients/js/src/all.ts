@@ -112,7 +112,20 @@ Object.assign(ORACLES, {
 Object.assign(PLACES, { text: (_: Described, value: unknown) => fingerprint(value) });
 
 Object.assign(CLIENTS, {
-"hashed histogram": (protocol, value, draws) => {
+  "bit sum in two messages": (protocol, value, draws) => [
+    placeBelow(2n, value),
+    BigInt(draws.coin(ratio(protocol.chance))),
+  ],
+  "histogram by parallel sums": ({ choices, chance, inverted }, value, draws) => {
+    const place = placeAmong(choices!, value);
+    const noise = ratio(chance);
+    return choices!.flatMap((_, index) => {
+      const choice = BigInt(index);
+      const own = BigInt((choice === place) !== inverted);
+      return [2n * choice + own, 2n * choice + BigInt(draws.coin(noise))];
+    });
+  },
+  "hashed histogram": (protocol, value, draws) => {
     const key = hashOf(value) % PRIME;
     const rows = protocol.rows as number;
     const buckets = BigInt(protocol.buckets as number);

@@ -54,8 +54,8 @@ class Task:
         return MessageSizes(self.protocol.messages, self.protocol.length)
 
     @cached_property
-    def hash(self) -> bytes:
-        """SHA-256 of the canonical task."""
+    def canonical(self) -> bytes:
+        """The bytes that are hashed, and that clients in other languages read. Nobody writes them again."""
         protocol = self.protocol
         facts = {
             "format": FORMAT,
@@ -69,7 +69,12 @@ class Task:
             "shuffler": self.shuffler_key.hex(),
             "analyzer": self.analyzer_key.hex(),
         }
-        return hashlib.sha256(canonical(facts)).digest()
+        return canonical(facts)
+
+    @cached_property
+    def hash(self) -> bytes:
+        """SHA-256 of the canonical task."""
+        return hashlib.sha256(self.canonical).digest()
 
     def check(self) -> None:
         """Refuse a task whose noise, for the honest part of the smallest batch, does not satisfy its promise."""
