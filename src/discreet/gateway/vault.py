@@ -78,7 +78,8 @@ class Vault:
         self._views: dict[str, Ledger] = {}
         self._alerted: set[str] = set()
         cores = os.cpu_count() or 1
-        lane = {"memory": settings.lane_memory, "threads": max(1, cores // settings.lanes)}
+        # one core stays free for those who ask: their free requests must not wait for a lane
+        lane = {"memory": settings.lane_memory, "threads": max(1, (cores - 1) // settings.lanes)}
         self._lanes = Lanes(settings.lanes, {**opening, **lane})
         self._readers = Readers(min(4, max(2, cores // 2)), {**opening, "threads": 1, "memory": _READER_MEMORY})
         self._books = ThreadPoolExecutor(1, thread_name_prefix="books")
