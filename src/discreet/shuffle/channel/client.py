@@ -65,21 +65,7 @@ class Client(Closed):
 
     def send(self, report: bytes) -> None:
         """Send a sealed report to the shuffler."""
-        httpx = need("httpx", "shuffle", "A client of the shuffler")
-        headers = HEADERS | {"Authorization": f"Bearer {self._token.hex()}"}
-        for wait in range(TRIES):
-            try:
-                code = httpx.post(f"{self.task.shuffler}/v1/report", content=report, headers=headers).status_code
-            except httpx.HTTPError:
-                code = 503
-            except httpx.InvalidURL:
-                raise InvalidArgument(
-                    "The shuffler's address in the task file is not a URL. Write one, such as https://shuffler.example.",
-                    code="shuffle-task-unreadable",
-                ) from None
-            if code < 500:
-                break
-            time.sleep(0.1 * 2**wait)
+        code, _ = _post(self.task, "/v1/report", {"Authorization": f"Bearer {self._token.hex()}"}, report)
         match code:
             case 200:
                 return
@@ -90,15 +76,42 @@ class Client(Closed):
                 )
             case 410:
                 raise NotAllowed("The task is closed. It accepts no more reports.", code="shuffle-closed")
-            case 400:
-                raise InvalidArgument(
-                    "The shuffler rejected the report: the token or the task file is not the one it was given. "
-                    "Ask for both again.",
-                    code="shuffle-not-accepted",
-                )
-        raise ServiceUnavailable(
-            f"The shuffler at {self.task.shuffler} cannot be reached. Nothing was counted; try again."
+        raise InvalidArgument(
+            "The shuffler rejected the report: the token or the task file is not the one it was given. "
+            "Ask for both again.",
+            code="shuffle-not-accepted",
         )
+
+
+def ask_for_token(task: Task) -> bytes:
+    """A token from the shuffler of an open poll, to which anybody may report."""
+    code, token = _post(task, "/v1/token", {}, b"")
+    if code != 200 or len(token) != wire.TOKEN:
+        raise InvalidArgument(
+            "This poll is not open to everybody. Give the token that you were issued: --token …, or DISCREET_TOKEN=… "
+            "in the environment.",
+            code="command-token",
+        )
+    return token
+
+
+def _post(task: Task, path: str, headers: dict[str, str], content: bytes) -> tuple[int, bytes]:
+    """What the shuffler answers. The same bytes are sent again if it cannot be reached or fails."""
+    httpx = need("httpx", "shuffle", "A client of the shuffler")
+    for wait in range(TRIES):
+        try:
+            found = httpx.post(f"{task.shuffler}{path}", content=content, headers=HEADERS | headers)
+        except httpx.HTTPError:
+            found = None
+        except httpx.InvalidURL:
+            raise InvalidArgument(
+                "The shuffler's address in the task file is not a URL. Write one, such as https://shuffler.example.",
+                code="shuffle-task-unreadable",
+            ) from None
+        if found is not None and found.status_code < 500:
+            return found.status_code, found.content
+        time.sleep(0.1 * 2**wait)
+    raise ServiceUnavailable(f"The shuffler at {task.shuffler} cannot be reached. Nothing was counted; try again.")
 
 
 @closed

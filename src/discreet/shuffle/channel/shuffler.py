@@ -78,6 +78,10 @@ class Shuffler:
             answers[index] = outcome
         return answers
 
+    def new_token(self) -> bytes:
+        """A token for a client that nobody knows."""
+        return keys.token_for(self._keys.registration, self.task.hash)
+
     def seal(self) -> tuple[State, int]:
         """Create the batch, unless there are too few reports or it exists already. Returns the new state, and
         how many.
