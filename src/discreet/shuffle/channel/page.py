@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -73,8 +74,8 @@ def draw_page(task: Task, result: dict[str, Any] | None) -> bytes:
 def _waiting(task: Task) -> str:
     return (
         "<h1>No result yet</h1>\n"
-        f"<p>The result is published here once at least {task.protocol.minimum:,} people have reported and the poll is "
-        "closed. Until then nobody can read an answer, and how many have come is not shown.</p>\n"
+        f"<p>The result is published here once at least {task.protocol.minimum:,} reports have come and the poll is "
+        "closed. Until then no report is opened, and how many have come is not shown.</p>\n"
     )
 
 
@@ -93,7 +94,7 @@ def _counted(task: Task, result: dict[str, Any]) -> str:
     noise = "No bound on its error is known."
     if error is not None:
         together = "every true value lies" if len(rows) > 1 else "the true value lies"
-        noise = f"With {sure} confidence, {together} within ± {_number(error)} of what is shown."
+        noise = f"With {sure} confidence, {together} within ± {_error(error)} of what is shown."
     test = '<p class="warning">NOT PRIVATE: made in test mode.</p>\n' if result["not_private"] else ""
     return (
         f"<h1>Results</h1>\n{test}"
@@ -110,7 +111,13 @@ def _rows(task: Task, value: Any) -> list[tuple[str, float]]:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.1f}".removesuffix(".0") if abs(value) >= 10 else f"{value:,.4g}"
+    text = f"{value:,.1f}".removesuffix(".0") if abs(value) >= 10 else f"{value:,.4g}"
+    return text.replace("-", "−") if "e" not in text else text
+
+
+def _error(value: float) -> str:
+    """An error, rounded up."""
+    return _number(math.ceil(value * 10) / 10 if value >= 10 else value * (1 + 5e-4))
 
 
 def _picture(rows: Sequence[tuple[str, float]], error: float | None, sure: str) -> str:
@@ -120,7 +127,7 @@ def _picture(rows: Sequence[tuple[str, float]], error: float | None, sure: str) 
     shown = rows if drawn is None else [rows[row] for row in drawn]
     low, high = min(0.0, *(count - away for _, count in shown)), max(0.0, *(count + away for _, count in shown))
     longest = max(len(_label(name)) for name, _ in shown)
-    left = 12 + 7.6 * longest
+    left = 12 + 7.3 * longest
     scale = Scale(low, high if high > low else 1.0, left, _WIDTH - 24)
     bottom = _HEAD + _ROW * len(shown)
     about = f"Private numbers as bars, with {sure} intervals." if error is not None else "Private numbers as bars."
@@ -132,7 +139,7 @@ def _picture(rows: Sequence[tuple[str, float]], error: float | None, sure: str) 
         top = _HEAD + _ROW * place
         middle, ends = top + _ROW / 2, sorted((scale(0.0), scale(count)))
         drawing.text(Point(left - 8, middle + 4.5), _label(name), anchor="end")
-        said = f"{name}: {_number(count)}" + ("" if error is None else f" ± {_number(error)}")
+        said = f"{name}: {_number(count)}" + ("" if error is None else f" ± {_error(error)}")
         drawing.box(Point(ends[0], top + 5), ends[1] - ends[0], _ROW - 10, "bar", about=said)
         if error is not None:
             low_end, high_end = scale(count - error), scale(count + error)
@@ -149,7 +156,7 @@ def _label(name: str) -> str:
 
 
 def _table(rows: Sequence[tuple[str, float]], error: float | None, sure: str) -> str:
-    bars = "unknown" if error is None else f"± {_number(error)}"
+    bars = "unknown" if error is None else f"± {_error(error)}"
     body = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td class="number">{_number(count)}</td>'
         f'<td class="number">{bars}</td></tr>\n'
@@ -178,7 +185,7 @@ def _promised(task: Task, result: dict[str, Any] | None) -> str:
     )
     return (
         f'<h2>What is promised</h2>\n<table class="facts"><tbody>\n{lines}</tbody></table>\n'
-        f"<p>Everybody was told before they answered: <q>{escape(task.promise)}</q></p>\n"
+        f"<p>The task says to everybody who takes part: <q>{escape(task.promise)}</q></p>\n"
     )
 
 
