@@ -30,6 +30,16 @@ POLLS = {
         "A new answer to the same question would reveal more than was promised.",
         "the undamaged file; or a new file, if the old promise may be given up",
     ),
+    "survey-promise-not-kept": Explained(
+        "`local.from_task(bytes)` of a survey whose noise is too small for the ε that it states",
+        "Whoever made it promises more than it keeps.",
+        "do not take part; ask the survey maker for `local.task(survey)` of a survey made by this package",
+    ),
+    "survey-task-unreadable": Explained(
+        "`local.from_task(bytes)` of bytes that `local.task` did not write",
+        "A part that is not understood could be the noise.",
+        "the bytes, exactly as they were written",
+    ),
     "shuffle-batch-damaged": Explained(
         "a batch that was cut short, changed or sealed for another task",
         "Its digest differs from the sealed one, so its counts cannot be trusted.",

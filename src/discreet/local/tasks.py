@@ -78,8 +78,12 @@ def from_task(data: bytes, *, memory: Any = None) -> Any:
 
 
 def _described(survey: Any) -> dict[str, Any]:
-    stated: Approx = survey.stated
-    promised = {"epsilon": plain(stated.epsilon), "delta": plain(stated.delta)}
+    if not isinstance(survey, Device | Rows):
+        raise InvalidArgument(
+            "A task is made of a survey of dp.local, such as dp.local.survey(choices=[…], epsilon=1).",
+            code="wrong-type",
+        )
+    promised = {"epsilon": plain(survey.stated.epsilon), "delta": plain(survey.stated.delta)}
     match survey:
         case Survey(choices=choices, domain=domain):
             kind = "choices" if choices is not None else "numbers" if domain is None else "text"
@@ -98,9 +102,7 @@ def _described(survey: Any) -> dict[str, Any]:
             return {"kind": "prefixes", **promised, **rest, "oracle": _of_oracle(mechanism.oracle)}
         case Rows(columns=columns):
             return {"kind": "rows", **promised, "columns": [[name, _described(one)] for name, one in columns.items()]}
-    raise InvalidArgument(
-        "A task is made of a survey of dp.local, such as dp.local.survey(choices=[…], epsilon=1).", code="wrong-type"
-    )
+    raise TypeError(type(survey))  # a new kind of survey, which must be added here
 
 
 def _of_oracle(oracle: FrequencyOracle) -> dict[str, Any]:
