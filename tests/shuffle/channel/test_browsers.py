@@ -334,6 +334,9 @@ def test_the_styles_are_those_that_the_policy_allows(tmp_path: Path) -> None:
     ("change", "words"),
     [
         ({"value": 12.5}, "12.5"),
+        ({"value": 0.12345, "error": 0.0123}, "0.123"),
+        ({"value": 0.12345, "error": 0.0123}, "± 0.013"),
+        ({"error": 5.33}, "± 5.4"),
         ({"error": None}, "No bound on its error is known"),
         ({"not_private": True}, "NOT PRIVATE"),
         ({"value": [[f"choice {n}", n] for n in range(page.MOST_BARS + 5)]}, "The table has all"),

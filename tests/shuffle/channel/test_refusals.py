@@ -129,6 +129,14 @@ def test_a_port_that_is_taken() -> None:
         refused(lambda: serve(None, Listening(port=port), "shuffler"), "port-unavailable")
 
 
+def test_a_service_that_cannot_start(capsys: pytest.CaptureFixture[str]) -> None:
+    async def failing(scope: Any, receive: Any, send: Any) -> None:
+        raise OSError("the disk is full")
+
+    refused(lambda: serve(failing, Listening(), "shuffler"), "service-unavailable", ServiceUnavailable)
+    assert "http" not in capsys.readouterr().out  # the address is printed by what answers
+
+
 def test_a_batch_that_the_analyzer_does_not_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shuffler = Shuffler(TASK, SHUFFLER, ShufflerStore(str(tmp_path / "reports.db"), TASK.hash))
     sealed = type("Sealed", (tuple,), {"reports": 10})((10, b"digest", b""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import importlib.util
 import json
 from pathlib import Path
@@ -94,3 +95,69 @@ def test_a_task_with_less_noise_is_refused() -> None:
     task = POLLS["polls"][0]["task"].replace('"lie":0.031', '"lie":0.0001').encode()
     with refuses(InvalidArgument, "shuffle-promise-not-kept"):
         Task.from_bytes(task)
+
+
+# --- docs/reference/wire.md, read by somebody who has only the page -----------------------------------------------
+
+
+@pytest.mark.parametrize("vector", POLLS["polls"], ids=lambda one: json.loads(one["task"])["protocol"]["kind"])
+def test_the_page_is_enough_to_open_a_report(vector: dict[str, Any]) -> None:
+    pyhpke = pytest.importorskip("pyhpke", reason="an implementation of HPKE that is not ours")
+    suite = pyhpke.CipherSuite.new(
+        pyhpke.KEMId.DHKEM_X25519_HKDF_SHA256, pyhpke.KDFId.HKDF_SHA256, pyhpke.AEADId.AES128_GCM
+    )
+
+    def opened(sealed: bytes, private: str, info: bytes) -> bytes:
+        key = suite.kem.deserialize_private_key(bytes.fromhex(private))
+        return suite.create_recipient_context(sealed[:32], key, info=info).open(sealed[32:])
+
+    task, name = json.loads(vector["task"]), hashlib.sha256(vector["task"].encode()).digest()
+    client, tag = bytes.fromhex(vector["token"])[:16], bytes.fromhex(vector["token"])[16:]
+    registration = bytes.fromhex(POLLS["registration"])
+    assert tag == hmac.digest(registration, b"discreet/shuffle/v1/token|" + name + client, "sha256")
+    report = bytes.fromhex(vector["report"])
+    width, count = 48 + task["length"], task["messages"]
+    assert len(report) == 48 + count * width
+    inside = opened(report, POLLS["shuffler_private"], b"discreet/shuffle/v1/outer" + name + client)
+    messages = [
+        int.from_bytes(
+            opened(
+                inside[width * place : width * (place + 1)],
+                POLLS["analyzer_private"],
+                b"discreet/shuffle/v1/inner" + name,
+            ),
+            "big",
+        )
+        for place in range(count)
+    ]
+    assert messages == vector["messages"]
+    assert all(message < alphabet(task["protocol"]) for message in messages)
+
+
+def alphabet(protocol: dict[str, Any]) -> int:
+    """One more than the largest message, as the page has it."""
+    choices = len(protocol.get("choices", ()))
+    return {
+        "bit sum": 2,
+        "bit sum in two messages": 2,
+        "histogram by response": choices,
+        "histogram with fakes": choices + 1,
+        "histogram by parallel sums": 2 * choices,
+        "hashed histogram": protocol.get("rows", 0) * protocol.get("buckets", 0) + 1,
+        "sum by digits": 2 * len(protocol.get("lies", ())),
+        "sum by split and mix": 2 ** protocol.get("bits", 0),
+    }[protocol["kind"]]
+
+
+def test_a_cell_is_that_of_the_page() -> None:
+    [vector] = [one for one in POLLS["polls"] if json.loads(one["task"])["protocol"]["kind"] == "hashed histogram"]
+    protocol, prime = json.loads(vector["task"])["protocol"], 2**61 - 1
+    rows, buckets = protocol["rows"], protocol["buckets"]
+    drawn = hashlib.shake_256(f"discreet/hashed/{protocol['seed']}".encode()).digest(16 * rows)
+    words = [int.from_bytes(drawn[at : at + 8], "big") % prime for at in range(0, len(drawn), 8)]
+    key = int.from_bytes(hashlib.blake2b(vector["value"].encode(), digest_size=8).digest(), "big") % prime
+    cells = {row * buckets + ((words[row] or 1) * key + words[rows + row]) % prime % buckets for row in range(rows)}
+    assert cells & set(vector["messages"])
+    made = Task.from_bytes(vector["task"].encode()).protocol
+    for _ in range(20):
+        assert cells & set(made.encode(vector["value"]))

@@ -110,14 +110,19 @@ def _rows(task: Task, value: Any) -> list[tuple[str, float]]:
     return [(name, float(value))]
 
 
-def _number(value: float) -> str:
-    text = f"{value:,.1f}".removesuffix(".0") if abs(value) >= 10 else f"{value:,.4g}"
-    return text.replace("-", "−") if "e" not in text else text
+def _decimals(error: float | None) -> int:
+    """As many decimals as the error has a meaning for: two digits of a small one."""
+    return 1 if error is None or not 0 < error < 1 else 1 - math.floor(math.log10(error))
 
 
-def _error(value: float) -> str:
-    """An error, rounded up."""
-    return _number(math.ceil(value * 10) / 10 if value >= 10 else value * (1 + 5e-4))
+def _number(value: float, error: float | None) -> str:
+    return f"{value:,.{_decimals(error)}f}".replace("-", "−")
+
+
+def _error(error: float) -> str:
+    """The error, rounded up."""
+    unit = 10 ** _decimals(error)
+    return f"{math.ceil(error * unit) / unit:,.{_decimals(error)}f}"
 
 
 def _picture(rows: Sequence[tuple[str, float]], error: float | None, sure: str) -> str:
@@ -139,7 +144,7 @@ def _picture(rows: Sequence[tuple[str, float]], error: float | None, sure: str) 
         top = _HEAD + _ROW * place
         middle, ends = top + _ROW / 2, sorted((scale(0.0), scale(count)))
         drawing.text(Point(left - 8, middle + 4.5), _label(name), anchor="end")
-        said = f"{name}: {_number(count)}" + ("" if error is None else f" ± {_error(error)}")
+        said = f"{name}: {_number(count, error)}" + ("" if error is None else f" ± {_error(error)}")
         drawing.box(Point(ends[0], top + 5), ends[1] - ends[0], _ROW - 10, "bar", about=said)
         if error is not None:
             low_end, high_end = scale(count - error), scale(count + error)
@@ -158,7 +163,7 @@ def _label(name: str) -> str:
 def _table(rows: Sequence[tuple[str, float]], error: float | None, sure: str) -> str:
     bars = "unknown" if error is None else f"± {_error(error)}"
     body = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td class="number">{_number(count)}</td>'
+        f'<tr><th scope="row">{escape(name)}</th><td class="number">{_number(count, error)}</td>'
         f'<td class="number">{bars}</td></tr>\n'
         for name, count in rows
     )

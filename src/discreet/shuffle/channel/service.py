@@ -6,6 +6,7 @@ preflight request with one constant. All other routes say nothing of the kind, s
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import socket
@@ -14,7 +15,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from discreet.errors import InvalidArgument
+from discreet.errors import InvalidArgument, ServiceUnavailable
 from discreet.extras import need
 from discreet.listening import is_loopback, load_certificate
 
@@ -211,7 +212,8 @@ def serve(app: Any, at: Listening, name: str) -> None:
     class Server(uvicorn.Server):  # type: ignore[misc, name-defined]
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets)
-            print(f"{name}: {address}", flush=True)
+            if self.started:
+                print(f"{name}: {address}", flush=True)
 
     config = uvicorn.Config(
         app,
@@ -225,4 +227,8 @@ def serve(app: Any, at: Listening, name: str) -> None:
         ssl_certfile=at.certificate,
         ssl_keyfile=at.certificate_key,
     )
-    Server(config).run(sockets=[listening])
+    server = Server(config)
+    with listening, contextlib.suppress(SystemExit):  # of uvicorn, if the application does not start
+        server.run(sockets=[listening])
+    if not server.started:
+        raise ServiceUnavailable(f"The {name} could not start. Look at what it printed.")
