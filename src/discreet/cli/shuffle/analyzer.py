@@ -52,7 +52,8 @@ def analyzer(
     Examples:
       $ discreet shuffle analyzer poll.toml --port 7001
       $ discreet shuffle analyzer poll.toml --ledger clinic.ledger
-      $ discreet shuffle analyzer poll.toml --host 0.0.0.0 --certificate tls.pem --certificate-key tls.key
+      $ discreet shuffle analyzer poll.toml --host 0.0.0.0 \\
+                         --certificate tls.pem --certificate-key tls.key
     """
     from discreet.shuffle.channel import analyzer_service, keys, service
     from discreet.shuffle.channel.analyzer import Analyzer

@@ -47,7 +47,7 @@ def check(
     if task.startswith(("http://", "https://")):
         data = _fetch(task)
         _compare(hashlib.sha256(data).digest(), pinned)  # before anything in it is believed
-        known = Task.from_bytes(data, shuffler=task.removesuffix(PATH), analyzer="as its operator says")
+        known = Task.from_bytes(data, shuffler=task.removesuffix(PATH), analyzer="its address is in the task file")
     else:
         known = Task.load(Path(task))
         _compare(known.hash, pinned)

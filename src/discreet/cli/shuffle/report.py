@@ -42,7 +42,9 @@ def report(
     Examples:
       $ discreet shuffle report poll.toml IL --token 5f0c…
       $ DISCREET_TOKEN=5f0c… discreet shuffle report poll.toml IL
-      $ discreet shuffle report poll.toml IL            # of an open poll
+      $ discreet shuffle report poll.toml IL
+
+    The last one is for an open poll, whose shuffler issues a token to everybody who asks.
     """
     from discreet.shuffle.channel.client import Client, ask_for_token
     from discreet.shuffle.channel.task import Task

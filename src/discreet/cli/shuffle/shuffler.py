@@ -53,7 +53,8 @@ def shuffler(
     Examples:
       $ discreet shuffle shuffler poll.toml --port 7002
       $ discreet shuffle shuffler poll.toml --open
-      $ discreet shuffle shuffler poll.toml --host 0.0.0.0 --certificate tls.pem --certificate-key tls.key
+      $ discreet shuffle shuffler poll.toml --host 0.0.0.0 \\
+                         --certificate tls.pem --certificate-key tls.key
       $ discreet shuffle shuffler poll.toml --host 10.0.0.5 --behind-proxy
     """
     from discreet.shuffle.channel import keys, service, shuffler_service
