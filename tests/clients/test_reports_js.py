@@ -67,9 +67,7 @@ def check(result: dict[str, Any], folder: Path) -> None:
     task, client = vectors.poll_task(), bytes.fromhex(poll["token"])[: wire.CLIENT]
     assert len(result["opened"]) == 30
     for sealed in result["opened"]:
-        inside = keys.open_seal(
-            bytes.fromhex(sealed["report"]), vectors.SHUFFLER_KEY, wire.outer(task.hash, client)
-        )
+        inside = keys.open_seal(bytes.fromhex(sealed["report"]), vectors.SHUFFLER_KEY, wire.outer(task.hash, client))
         width = task.shape.message
         parts = [inside[start : start + width] for start in range(0, len(inside), width)]
         plain = b"".join(keys.open_seal(one, vectors.ANALYZER_KEY, wire.inner(task.hash)) for one in parts)
@@ -110,8 +108,15 @@ def test_a_million_draws_in_node_and_in_a_browser(package: Path, tmp_path: Path,
     text = json.dumps(vectors.everything(MANY))
     (tmp_path / "vectors.json").write_text(text)
     check(in_node(tmp_path), tmp_path)
-    handler = type("Given", (_Quiet,), {"vectors": text.encode(), "extensions_map": _Quiet.extensions_map | {".mjs": "text/javascript"}})
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(package))) as server, chromium() as running:
+    handler = type(
+        "Given",
+        (_Quiet,),
+        {"vectors": text.encode(), "extensions_map": _Quiet.extensions_map | {".mjs": "text/javascript"}},
+    )
+    with (
+        ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(package))) as server,
+        chromium() as running,
+    ):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         page = running.new_page()
         page.goto(f"http://127.0.0.1:{server.server_port}/test/browser.html")

@@ -92,7 +92,12 @@ def test_bytes_that_say_something_else_are_refused(change) -> None:
         dp.local.from_task(canonical(facts))
 
 
-@given(st.binary(max_size=60) | st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda s: st.lists(s) | st.dictionaries(st.text(), s)).map(lambda v: json.dumps(v).encode()))
+@given(
+    st.binary(max_size=60)
+    | st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(), lambda s: st.lists(s) | st.dictionaries(st.text(), s)
+    ).map(lambda v: json.dumps(v).encode())
+)
 def test_any_other_bytes_are_refused(data: bytes) -> None:
     with refuses(dp.InvalidArgument, "survey-task-unreadable"):
         dp.local.from_task(data)
