@@ -124,7 +124,6 @@ NO_DATA: dict[str, str] = {
     "learn.enough_steps": _SETTING,
     "local.Repeated": _SETTING,
     "local.from_task": _SETTING,
-    "local.task": _SETTING,
     "local.Repeated.for_values": _SETTING,
     "mechanisms.Mechanism": "a protocol of types: its implementations are tried",
     "release(Mechanism)": "a protocol of types: its implementations are tried",
