@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import re
@@ -15,10 +16,11 @@ from typing import Any
 import httpx
 import pytest
 
+import discreet as dp
 from discreet.shuffle.channel import keys, wire
 
 from ..gateway.console.browser import chromium
-from ..shuffle.channel.polls import CHOICES, Poll, make_poll, services
+from ..shuffle.channel.polls import CHOICES, Poll, make_poll, serve, services
 from . import vectors
 from .conftest import PACKAGE, run
 
@@ -226,6 +228,36 @@ def fleet(package: Path, folder: Path, poll: Poll, count: int) -> None:
         assert result["reports"] == result["heard"] == count
         for (_, counted), place in zip(result["value"], range(3), strict=True):
             assert abs(counted - len(range(place, count, 3))) <= 3 * result["error"]  # far beyond any noise
+
+
+TOUR = """
+import { survey, poll } from "@discreet/reports";
+const asked = await (await fetch("SURVEY")).arrayBuffer();
+const report = await survey(asked).encode("daily");
+const task = await (await fetch("SHUFFLER/v1/task")).arrayBuffer();
+await poll(task, { shuffler: "SHUFFLER" }).send("canary-of-Haifa");
+console.log(JSON.stringify(report));
+"""
+
+
+def test_the_tour_as_an_installed_package_with_an_open_poll(package: Path, tmp_path: Path) -> None:
+    """The lines of the tour; only addresses and the names of tasks are filled in."""
+    scope = tmp_path / "node_modules" / "@discreet"
+    scope.mkdir(parents=True)
+    (scope / "reports").symlink_to(package)
+    poll = make_poll(tmp_path, minimum=10)
+    asked = dp.local.survey(choices=["daily", "weekly", "never"], epsilon=1)
+    where = f"data:application/json;base64,{base64.b64encode(dp.local.task(asked)).decode()}"
+    shuffler = serve(poll, "shuffler", tmp_path / "shuffler.log", "--open")
+    try:
+        tour = TOUR.replace("SURVEY", where).replace("SHUFFLER", shuffler.url)
+        (tmp_path / "tour.mjs").write_text(tour)
+        report = json.loads(run("node", "tour.mjs", folder=tmp_path))
+        assert asked.analyze([report]).reports == 1
+        operator = {"Authorization": f"Bearer {poll.issuer.operator.hex()}"}
+        assert httpx.get(f"{shuffler.url}/v1/state", headers=operator).json()["reports"] == 1
+    finally:
+        shuffler.stop()
 
 
 def test_a_few_clients_through_the_services(package: Path, tmp_path: Path) -> None:
