@@ -179,7 +179,5 @@ def _mean(found: dict[str, Any], space: Interval) -> Any:
         parts = {name: _mean(found[name], space) for name in ("wide", "coin")}
         return HybridResponse(**parts, share=from_plain(found["share"]))
     if "scale" in found:
-        return LaplaceResponse(
-            space=space, noise=Laplace(scale=from_plain(found["scale"]), step=1), grid=found["grid"]
-        )
+        return LaplaceResponse(space=space, noise=Laplace(scale=from_plain(found["scale"]), step=1), grid=found["grid"])
     return WindowResponse(**{one.name: from_plain(found[one.name]) for one in fields(WindowResponse)})

@@ -18,6 +18,7 @@ from discreet.exact.search import bisect, bracket, geometric
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.conversions import gaussian_delta
 from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.guarantees.influence import Moves
 from discreet.guarantees.privacy_loss.compose import Factors, LossDistribution
 from discreet.guarantees.privacy_loss.randomized_bits import RandomizedBitsPair
 from discreet.mechanisms.protocol import meets, tidy
@@ -147,6 +148,30 @@ class BitPlanes(Protocol):
         log, largest = math.log(2 / (1 - sure)), float((self._weights() / (1 - 2 * float(max(self.lies)))).max())
         away = bernstein(self._variance(count), largest, log)
         return Accuracy(amount=away * self._scale(count), confidence=sure)
+
+    @property
+    def publishes(self) -> str:
+        return f"the {self.of}"
+
+    def _moves(self, fakes: int, reports: int) -> Moves:
+        """Complete reports of only ones or only zeros, or all messages in the digit that counts most.
+
+        In a mean the others may be at the other end, and an incomplete report does not add to the number of reports.
+        """
+        weights = [Fraction(2 ** (self.planes - 1 - plane), self._steps) for plane in range(self.planes)]
+        gaps = [(weight, exactly(lie), 1 - 2 * exactly(lie)) for weight, lie in zip(weights, self.lies, strict=True)]
+        ones = sum(weight * (1 - lie) / gap for weight, lie, gap in gaps)
+        zeros = sum(weight * lie / gap for weight, lie, gap in gaps)
+        # a single digit is a complete report
+        heaviest = (
+            fakes * self.planes * max(weight / gap for weight, _, gap in gaps) if self.planes > 1 else Fraction(0)
+        )
+        low, width = exactly(self.low), exactly(self.high) - exactly(self.low)
+        if self.of == "mean":
+            swing = fakes * (ones + zeros) / reports
+            return Moves(float(width * max(heaviest / (reports - fakes), swing)), float(width * swing))
+        up = max(width * heaviest, fakes * (low + width * ones), Fraction(0))
+        return Moves(float(up), float(max(fakes * (width * zeros - low), Fraction(0))))
 
 
 def check_ends(low: Number, high: Number) -> None:
