@@ -171,7 +171,7 @@ class SplitAndMix(Protocol):
         return Moves(math.inf, math.inf) if fakes else Moves(0.0, 0.0)
 
     def _left(self, honest: int, delta: Number) -> Guarantee | None:
-        """Each client adds the part of the noise that is needed from `at_least` of them. With fewer, nothing is said."""
+        """Each adds the part of the noise that `at_least` of them need. With fewer, nothing is known."""
         return super()._left(honest, delta) if honest >= self.at_least else None
 
 

@@ -3,7 +3,18 @@
 import typer
 
 from discreet.cli.manual import manual
-from discreet.cli.shuffle import analyzer, close, init, report, shuffler, simulate, tokens
+from discreet.cli.shuffle import (
+    analyzer,
+    close,
+    influence,
+    init,
+    issuer,
+    report,
+    shuffler,
+    simulate,
+    tokens,
+    vouchers,
+)
 
 
 def shuffle() -> None:
@@ -28,10 +39,13 @@ app = typer.Typer(no_args_is_help=True, help=manual(shuffle))
 for command in (
     init.init,
     tokens.tokens,
+    vouchers.vouchers,
     analyzer.analyzer,
     shuffler.shuffler,
+    issuer.issuer,
     report.report,
     close.close,
+    influence.influence,
     simulate.simulate,
 ):
     app.command(help=manual(command))(command)

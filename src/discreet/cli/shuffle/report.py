@@ -29,6 +29,9 @@ def report(
     token: Annotated[
         str | None, typer.Option(help="The token you were issued; or DISCREET_TOKEN.", show_default=False)
     ] = None,
+    voucher: Annotated[
+        str | None, typer.Option(help="The voucher you were given, of a task with an issuer.", show_default=False)
+    ] = None,
 ) -> None:
     """Send one client's answer.
 
@@ -37,15 +40,37 @@ def report(
     Examples:
       $ discreet shuffle report poll.toml IL --token 5f0c…
       $ DISCREET_TOKEN=5f0c… discreet shuffle report poll.toml IL
+      $ discreet shuffle report poll.toml IL --voucher 91ab…
     """
     from discreet.shuffle.channel.client import Client
     from discreet.shuffle.channel.task import Task
 
     known = Task.load(task)
-    client, value = Client(known, _token(task, known, token or os.environ.get(TOKEN))), _answer(known, answer)
+    value = _answer(known, answer)
+    given = None if voucher else _token(task, known, token or os.environ.get(TOKEN))
+    client = None if given is None else Client(known, given)
     print(clean(known.promise), flush=True)  # before anything is sent
-    client.report(value)
+    if client is None:
+        _report_with(task, known, str(voucher), value)
+    else:
+        client.report(value)
     print("Your report was taken.")
+
+
+def _report_with(path: Path, task: Task, voucher: str, value: Any) -> None:
+    """Report with a ticket for a voucher. Until the report is taken, the request of the ticket is kept in a file."""
+    from discreet.shuffle.channel import admission
+    from discreet.shuffle.channel.client import Client
+
+    said = voucher.strip().lower()
+    kept = admission.request_file(path, said)
+    if kept.exists():
+        request = admission.TicketRequest.load(kept, task.issuer_key, task.hash)
+        client = Client.admitted(task, said, request)
+    else:
+        client = Client.admitted(task, said, save=kept)
+    client.report(value)
+    kept.unlink()
 
 
 def _token(path: Path, task: Task, given: str | None) -> bytes:
@@ -59,6 +84,11 @@ def _token(path: Path, task: Task, given: str | None) -> bytes:
             raise InvalidArgument(
                 "The token must be hexadecimal digits. Copy all of it.", code="shuffle-not-accepted"
             ) from None
+    if task.issuer_key:
+        raise InvalidArgument(
+            "This task admits people by tickets. Give the voucher that you were given: --voucher …",
+            code="command-token",
+        )
     issuer = files_of(path).shuffler_key
     if not issuer.exists():
         raise InvalidArgument(

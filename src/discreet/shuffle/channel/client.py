@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from discreet.closing import Closed, closed
 from discreet.errors import InvalidArgument, NotAllowed, ServiceUnavailable
 from discreet.extras import need
 from discreet.shuffle.channel import keys, wire
+from discreet.shuffle.channel.admission import VOUCHER, TicketRequest, is_voucher
 from discreet.shuffle.channel.task import Task
 
 TRIES = 5
@@ -34,11 +36,34 @@ class Client(Closed):
     """
 
     def __init__(self, task: Task, token: bytes) -> None:
-        if len(token) != wire.TOKEN:
+        if len(token) != task.shape.token:
             raise InvalidArgument(
-                f"A token has {2 * wire.TOKEN} hexadecimal digits. Ask for a complete one.", code="shuffle-not-accepted"
+                f"A token of this task has {2 * task.shape.token} hexadecimal digits. Ask for a complete one.",
+                code="shuffle-not-accepted",
             )
         self.task, self._token = task, token
+
+    @classmethod
+    def admitted(
+        cls, task: Task, voucher: str, request: TicketRequest | None = None, *, save: Path | None = None
+    ) -> Client:
+        """A client with a ticket that the issuer signs for a voucher.
+
+        The issuer signs one request for each voucher, and the same one again if an answer is lost. `save` is a new file
+        that keeps it: on the next try pass it as `request` (`TicketRequest.load`). It holds what only the device knows.
+        """
+        if not task.issuer_key:
+            raise InvalidArgument(
+                "This task has no issuer, so it takes no vouchers. Give a token.", code="shuffle-no-issuer"
+            )
+        if not is_voucher(voucher):
+            raise InvalidArgument(
+                f"A voucher has {2 * VOUCHER} hexadecimal digits. Copy all of it.", code="shuffle-not-accepted"
+            )
+        asked = request or TicketRequest.made(task.issuer_key, task.hash)
+        if request is None and save is not None:
+            asked.save(save)
+        return cls(task, asked.signed(_sign(task.issuer, voucher, asked.blinded)))
 
     def sealed(self, value: Any) -> bytes:
         """The report of one answer: randomized, sealed to the analyzer, then to the shuffler. Every call draws anew."""
@@ -57,7 +82,7 @@ class Client(Closed):
         plain, info = task.protocol.packed(messages), wire.inner(task.hash)
         parts = (plain[start : start + length] for start in range(0, len(plain), length))
         inside = b"".join(keys.seal(part, task.analyzer_key, info) for part in parts)
-        return keys.seal(inside, task.shuffler_key, wire.outer(task.hash, self._token[: wire.CLIENT]))
+        return keys.seal(inside, task.shuffler_key, wire.outer(task.hash, task.client_of(self._token)))
 
     def report(self, value: Any) -> None:
         """Send an answer. If the network fails, the same sealed bytes are sent again."""
@@ -65,21 +90,7 @@ class Client(Closed):
 
     def send(self, report: bytes) -> None:
         """Send a sealed report to the shuffler."""
-        httpx = need("httpx", "shuffle", "A client of the shuffler")
-        headers = HEADERS | {"Authorization": f"Bearer {self._token.hex()}"}
-        for wait in range(TRIES):
-            try:
-                code = httpx.post(f"{self.task.shuffler}/v1/report", content=report, headers=headers).status_code
-            except httpx.HTTPError:
-                code = 503
-            except httpx.InvalidURL:
-                raise InvalidArgument(
-                    "The shuffler's address in the task file is not a URL. Write one, such as https://shuffler.example.",
-                    code="shuffle-task-unreadable",
-                ) from None
-            if code < 500:
-                break
-            time.sleep(0.1 * 2**wait)
+        code, _ = _post(f"{self.task.shuffler}/v1/report", self._token.hex(), report, "shuffler")
         match code:
             case 200:
                 return
@@ -99,6 +110,45 @@ class Client(Closed):
         raise ServiceUnavailable(
             f"The shuffler at {self.task.shuffler} cannot be reached. Nothing was counted; try again."
         )
+
+
+def _sign(issuer: str, voucher: str, blinded: bytes) -> bytes:
+    """The issuer's signature of a blinded message."""
+    code, answer = _post(f"{issuer}/v1/admit", voucher, blinded, "issuer")
+    match code:
+        case 200:
+            return answer
+        case 409:
+            raise NotAllowed(
+                "This voucher was used for another ticket. It is good for one, on the device that asked first.",
+                code="shuffle-voucher-used",
+            )
+        case 503:
+            raise ServiceUnavailable(f"The issuer at {issuer} cannot be reached. Nothing was signed; try again.")
+    raise InvalidArgument(
+        "The issuer rejected the voucher, or it has another task file. Ask for both again.", code="shuffle-not-accepted"
+    )
+
+
+def _post(url: str, token: str, content: bytes, name: str) -> tuple[int, bytes]:
+    """The status and body of an answer, or 503 if there is none after several tries with the same bytes."""
+    httpx = need("httpx", "shuffle", f"A client of the {name}")
+    headers = HEADERS | {"Authorization": f"Bearer {token}"}
+    for wait in range(TRIES):
+        try:
+            found = httpx.post(url, content=content, headers=headers)
+        except httpx.HTTPError:
+            pass
+        except httpx.InvalidURL:
+            raise InvalidArgument(
+                f"The {name}'s address in the task file is not a URL. Write one, such as https://{name}.example.",
+                code="shuffle-task-unreadable",
+            ) from None
+        else:
+            if found.status_code < 500:
+                return found.status_code, found.content
+        time.sleep(0.1 * 2**wait)
+    return 503, b""
 
 
 @closed

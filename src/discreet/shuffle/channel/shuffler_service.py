@@ -15,7 +15,7 @@ from typing import Any
 
 from discreet.errors import DiscreetError
 from discreet.extras import need
-from discreet.shuffle.channel import service, wire
+from discreet.shuffle.channel import service
 from discreet.shuffle.channel.shuffler import Answer, Reply, Shuffler, Standing
 
 GROUP = 1000
@@ -88,7 +88,7 @@ def application(shuffler: Shuffler, operator: bytes, analyzer: str) -> Any:
         body = await service.body_of(request, MOST * shape.upload)
         if not body or len(body) % shape.upload:
             return service.malformed_response()
-        found = [_split(body[start : start + shape.upload]) for start in range(0, len(body), shape.upload)]
+        found = [_split(body[start : start + shape.upload], shape.token) for start in range(0, len(body), shape.upload)]
         said: list[Answer] = []
         for start in range(0, len(found), MOST // 4):
             said += await asyncio.to_thread(shuffler.accept, found[start : start + MOST // 4])
@@ -118,8 +118,8 @@ def application(shuffler: Shuffler, operator: bytes, analyzer: str) -> Any:
     return service.application(running, routes, "discreet shuffle shuffler")
 
 
-def _split(upload: bytes) -> tuple[bytes, bytes]:
-    return upload[: wire.TOKEN], upload[wire.TOKEN :]
+def _split(upload: bytes, token: int) -> tuple[bytes, bytes]:
+    return upload[:token], upload[token:]
 
 
 async def _deliver(
