@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import inspect
 import json
 import math
@@ -164,17 +165,17 @@ def any_ticket_can_be_of_any_request(people: int = 4) -> None:
     at_the_shuffler = [one.signed(signature) for one, (_, signature) in zip(requests, at_the_issuer, strict=True)]
     for seen, answered in at_the_issuer:
         for one in at_the_shuffler:
-            signature = int.from_bytes(one[64:], "big")
+            signature = int.from_bytes(one[80:], "big")
             encoded = pow(signature, blind_rsa.EXPONENT, number).to_bytes(len(modulus), "big")
             factor = int.from_bytes(answered, "big") * pow(signature, -1, number) % number
             assert 0 < factor < number, "no factor explains this pair"
             assert math.gcd(factor, number) == 1, "no factor explains this pair"
             explained = blind_rsa.blind_by(modulus, encoded, factor)
             assert explained.sent == seen, "no factor explains this pair"
-            message = admission.message_of(one, bytes(32))
-            assert blind_rsa.finalize(modulus, message, answered, explained.inverse) == one[64:]
+            message = admission.message_of(one[16:80], bytes(32))
+            assert blind_rsa.finalize(modulus, message, answered, explained.inverse) == one[80:]
     seen_by_both = {blinded for blinded, _ in at_the_issuer}
-    encodings = {pow(int.from_bytes(one[64:], "big"), 65537, number).to_bytes(256, "big") for one in at_the_shuffler}
+    encodings = {pow(int.from_bytes(one[80:], "big"), 65537, number).to_bytes(256, "big") for one in at_the_shuffler}
     assert len(seen_by_both) == people, "a blinded message repeats"
     assert not seen_by_both & encodings, "a message is sent as it is"
 
@@ -230,8 +231,8 @@ def a_ticket_counts_once(poll: Poll) -> None:
     first = upload(task, own)
     assert shuffler.accept([first, first]) == ["accepted"] * 2
     assert shuffler.accept([upload(task, own, 1)]) == ["other bytes"]
-    message = admission.message_of(own, task.hash)
-    again = own[:64] + signer().key.sign(message, blind_rsa._PADDING, hashes.SHA384())
+    message = admission.message_of(own[16:80], task.hash)
+    again = own[:80] + signer().key.sign(message, blind_rsa._PADDING, hashes.SHA384())
     assert again != own
     assert shuffler.accept([upload(task, again, 1)]) == ["other bytes"], "one ticket counts twice"
     assert shuffler.accept([(again, first[1])]) == ["accepted"]  # the same report
@@ -243,15 +244,15 @@ def a_forged_ticket_is_malformed(poll: Poll) -> None:
     own = ticket(task)
     random_bytes = keys.random_bytes(len(own))
     number = int.from_bytes(task.issuer_key, "big")
-    larger = (int.from_bytes(own[64:], "big") + number).to_bytes(257, "big")[-256:]
+    larger = (int.from_bytes(own[80:], "big") + number).to_bytes(257, "big")[-256:]
     forged = [
         own[:-1] + bytes([own[-1] ^ 1]),
         bytes([own[0] ^ 1]) + own[1:],
         own[:40] + bytes([own[40] ^ 1]) + own[41:],
         random_bytes,
         bytes(len(own)),
-        own[:64] + larger,
-        own[:64] + (1).to_bytes(256, "big"),
+        own[:80] + larger,
+        own[:80] + (1).to_bytes(256, "big"),
         ticket(replace(task, issuer_key=signer(1).modulus), signer(1)),
     ]
     reports = [upload(task, one) for one in forged]
@@ -284,10 +285,17 @@ def test_a_ticket_of_another_task_is_malformed(poll: Poll) -> None:
 
 
 def test_a_report_is_bound_to_its_ticket(poll: Poll) -> None:
+    a_report_is_bound_to_its_ticket(poll)
+
+
+def a_report_is_bound_to_its_ticket(poll: Poll) -> None:
     task = poll.task
     mine, thine = ticket(task), ticket(task)
     assert poll.shuffler().accept([(thine, upload(task, mine)[1])]) == ["malformed"]
-    assert task.client_of(mine) == admission.accepted(mine, task.issuer_key, task.hash).client != task.client_of(thine)
+    found = admission.accepted(mine, task.issuer_key, task.hash)
+    assert found.client == mine[:16] == hashlib.sha256(found.message).digest()[:16]
+    renamed = thine[:16] + mine[16:]  # with a name of one's own choice, the report of another would open
+    assert poll.shuffler().accept([(renamed, upload(task, thine)[1])]) == ["malformed"]
 
 
 def test_a_task_without_an_issuer_takes_no_tickets(tmp_path: Path, poll: Poll) -> None:
@@ -326,7 +334,7 @@ def test_many_reports_with_tickets_in_one_request(poll: Poll) -> None:
     assert (found.status_code, found.content) == (200, b"+++?!")
     assert asyncio.run(post(body[:-1])).status_code == 400
     assert len(body) == 5 * task.shape.upload
-    assert task.shape.upload == 64 + 256 + task.shape.report
+    assert task.shape.upload == 80 + 256 + task.shape.report
 
 
 # --- the task file --------------------------------------------------------------------------------------------
@@ -341,7 +349,7 @@ def test_a_task_without_an_issuer_has_the_hash_that_it_always_had() -> None:
     assert len({task.hash, admits.hash, replace(task, issuer_key=signer(1).modulus).hash}) == 3
     assert replace(admits, issuer="https://elsewhere.example").hash == admits.hash
     assert json.loads(admits.canonical)["admission"] == {"scheme": tasks.SCHEME, "key": signer().modulus.hex()}
-    assert (task.shape.token, admits.shape.token) == (wire.TOKEN, 320)
+    assert (task.shape.token, admits.shape.token) == (wire.TOKEN, 336)
     assert "issuer" in admits.promise
     assert "issuer" not in task.promise
 
@@ -535,7 +543,7 @@ def test_a_client_gets_its_ticket(poll: Poll, answers: Callable[..., list[bytes]
     assert kept.stat().st_mode & 0o777 == 0o600
     request = TicketRequest.load(kept, poll.task.issuer_key, poll.task.hash)
     assert Client.admitted(poll.task, voucher, request)._token == first._token
-    assert request.unsigned.hex() not in repr(request)
+    assert request.drawn.hex() not in repr(request)
     assert str(request.inverse) not in repr(request)
     with refuses(NotAllowed, "shuffle-voucher-used"):
         Client.admitted(poll.task, voucher)
@@ -559,7 +567,7 @@ def test_a_client_gets_its_ticket(poll: Poll, answers: Callable[..., list[bytes]
 def test_every_person_sends_the_same_number_of_bytes(poll: Poll) -> None:
     made = [TicketRequest.made(poll.task.issuer_key, poll.task.hash) for _ in range(50)]
     assert {len(one.blinded) for one in made} == {256}
-    assert {len(ticket(poll.task)) for _ in range(5)} == {320} == {poll.task.shape.token}
+    assert {len(ticket(poll.task)) for _ in range(5)} == {336} == {poll.task.shape.token}
 
 
 @pytest.mark.slow
@@ -622,11 +630,12 @@ def views_are_exchangeable(folder: Path) -> None:
     test_the_issuer_and_the_shuffler_together_cannot_tell_two_people_apart()
 
 
-FORGED, ELSEWHERE, ONCE, VOUCHERS, MALFORMED = map(
+FORGED, ELSEWHERE, BOUND, ONCE, VOUCHERS, MALFORMED = map(
     _in_a_new_poll,
     (
         a_forged_ticket_is_malformed,
         a_ticket_of_another_task_is_malformed,
+        a_report_is_bound_to_its_ticket,
         a_ticket_counts_once,
         a_voucher_is_good_for_one_ticket,
         what_is_malformed_does_not_use_up_a_voucher,
@@ -634,11 +643,12 @@ FORGED, ELSEWHERE, ONCE, VOUCHERS, MALFORMED = map(
 )
 MUTANTS: dict[str, tuple[Any, str, str, str, Callable[[Path], None]]] = {
     "a signature that is not verified": (
-        admission, "accepted", "if not blind_rsa.verify(", "if not blind_rsa.verify and (", FORGED),
+        admission, "accepted", "or not blind_rsa.verify(modulus, message, ticket[_DRAWN.stop :])", "", FORGED),
     "a ticket of any task": (
         admission, "message_of", 'b"admission" + task +', 'b"admission" + bytes(32) +', ELSEWHERE),
-    "a nullifier from the signature": (
-        admission, "accepted", "client_of(ticket, task), message)", "client_of(ticket, task), ticket)", ONCE),
+    "a nullifier from the signature": (admission, "accepted", "CLIENT], message)", "CLIENT], ticket)", ONCE),
+    "a name of one's own choice": (
+        admission, "accepted", "ticket[:CLIENT] != client_of(message) or", "", BOUND),
     "a voucher for many tickets": (issuer.IssuerStore, "use", "== blinded", "!= b''", VOUCHERS),
     "a voucher that is not known": (
         issuer.Issuer, "admit", "if name not in self._known:", "if not name:", VOUCHERS),

@@ -130,7 +130,8 @@ def write_task(
         analyzer_key=keys.public_of(other.inner),
         shuffler=shuffler.rstrip("/"),
         analyzer=analyzer.rstrip("/"),
-        **({"issuer_key": signer.modulus, "issuer": issuer} if signer else {}),
+        issuer_key=signer.modulus if signer else b"",
+        issuer=issuer or "",
     )
     own.save(files.shuffler_key)
     other.save(files.analyzer_key)

@@ -4,7 +4,7 @@ The issuer knows who asks, and signs once for each voucher. The shuffler sees th
 together, can say which person's ticket it is (blind_rsa.py). A ticket is bound to its task.
 
 message   32 random bytes, "discreet/shuffle/v1/admission", task hash, 32 random bytes
-ticket    both random parts of the message and the signature                   64 + the bytes of the modulus
+ticket    client (the first 16 bytes of the message's SHA-256), both random parts of the message, signature
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from discreet.shuffle.channel import blind_rsa, keys
 from discreet.shuffle.channel.wire import CLIENT, VERSION
 
 NONCE = 32
+_DRAWN = slice(CLIENT, CLIENT + blind_rsa.PREFIX + NONCE)
 VOUCHER = 16
 """Random bytes of a voucher: nobody guesses one."""
 
@@ -36,28 +37,27 @@ class Ticket(NamedTuple):
 
 def length_of(modulus: bytes) -> int:
     """The bytes of a ticket."""
-    return blind_rsa.PREFIX + NONCE + len(modulus)
+    return _DRAWN.stop + len(modulus)
 
 
-def message_of(ticket: bytes, task: bytes) -> bytes:
-    """The signed message of a ticket, for this task."""
-    prefix, nonce = ticket[: blind_rsa.PREFIX], ticket[blind_rsa.PREFIX : blind_rsa.PREFIX + NONCE]
-    return prefix + VERSION + b"admission" + task + nonce
+def message_of(drawn: bytes, task: bytes) -> bytes:
+    """The message that is signed, from its random parts."""
+    return drawn[: blind_rsa.PREFIX] + VERSION + b"admission" + task + drawn[blind_rsa.PREFIX :]
 
 
-def client_of(ticket: bytes, task: bytes) -> bytes:
-    """The name that a report with this ticket is bound to."""
-    return hashlib.sha256(message_of(ticket, task)).digest()[:CLIENT]
+def client_of(message: bytes) -> bytes:
+    """The name that a report with this ticket is bound to: nobody finds another ticket with the same."""
+    return hashlib.sha256(message).digest()[:CLIENT]
 
 
 def accepted(ticket: bytes, modulus: bytes, task: bytes) -> Ticket | None:
     """The ticket, if the issuer signed it for this task."""
     if len(ticket) != length_of(modulus):
         return None
-    message = message_of(ticket, task)
-    if not blind_rsa.verify(modulus, message, ticket[blind_rsa.PREFIX + NONCE :]):
+    message = message_of(ticket[_DRAWN], task)
+    if ticket[:CLIENT] != client_of(message) or not blind_rsa.verify(modulus, message, ticket[_DRAWN.stop :]):
         return None
-    return Ticket(client_of(ticket, task), message)
+    return Ticket(ticket[:CLIENT], message)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,32 +69,33 @@ class TicketRequest:
 
     modulus: bytes
     task: bytes
-    unsigned: bytes = field(repr=False)
+    drawn: bytes = field(repr=False)
     blinded: bytes
     inverse: int = field(repr=False)
 
     @classmethod
     def made(cls, modulus: bytes, task: bytes) -> Self:
         """A new one, with fresh random parts."""
-        unsigned = blind_rsa.prepare(keys.random_bytes(NONCE))
-        made = blind_rsa.blind(modulus, message_of(unsigned, task))
-        return cls(modulus=modulus, task=task, unsigned=unsigned, blinded=made.sent, inverse=made.inverse)
+        drawn = blind_rsa.prepare(keys.random_bytes(NONCE))
+        made = blind_rsa.blind(modulus, message_of(drawn, task))
+        return cls(modulus=modulus, task=task, drawn=drawn, blinded=made.sent, inverse=made.inverse)
 
     def signed(self, blind_signature: bytes) -> bytes:
         """The ticket. An answer that is not the issuer's signature is refused."""
-        message = message_of(self.unsigned, self.task)
+        message = message_of(self.drawn, self.task)
         try:
-            return self.unsigned + blind_rsa.finalize(self.modulus, message, blind_signature, self.inverse)
+            signature = blind_rsa.finalize(self.modulus, message, blind_signature, self.inverse)
         except blind_rsa.Refused:
             raise InvalidArgument(
                 "The issuer's answer is not a signature by the key in the task file. Do not take part, and tell who "
                 "runs the poll.",
                 code="shuffle-issuer-answer",
             ) from None
+        return client_of(message) + self.drawn + signature
 
     def save(self, path: Path) -> None:
         """Write it to a new file that only its owner can read."""
-        kept = {"unsigned": self.unsigned.hex(), "blinded": self.blinded.hex(), "inverse": f"{self.inverse:x}"}
+        kept = {"drawn": self.drawn.hex(), "blinded": self.blinded.hex(), "inverse": f"{self.inverse:x}"}
         keys.save_new(path, json.dumps(kept) + "\n")
 
     @classmethod
@@ -102,10 +103,8 @@ class TicketRequest:
         """Read it. It must have been made for this task and this key."""
         try:
             found = json.loads(path.read_text("ascii"))
-            unsigned, blinded = bytes.fromhex(found["unsigned"]), bytes.fromhex(found["blinded"])
-            return cls(
-                modulus=modulus, task=task, unsigned=unsigned, blinded=blinded, inverse=int(found["inverse"], 16)
-            )
+            drawn, blinded = bytes.fromhex(found["drawn"]), bytes.fromhex(found["blinded"])
+            return cls(modulus=modulus, task=task, drawn=drawn, blinded=blinded, inverse=int(found["inverse"], 16))
         except (OSError, LookupError, TypeError, ValueError, RecursionError):
             raise InvalidArgument(
                 f"{path} is not a request for a ticket. Give the voucher on the device where it was used first.",

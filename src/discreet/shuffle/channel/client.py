@@ -82,7 +82,7 @@ class Client(Closed):
         plain, info = task.protocol.packed(messages), wire.inner(task.hash)
         parts = (plain[start : start + length] for start in range(0, len(plain), length))
         inside = b"".join(keys.seal(part, task.analyzer_key, info) for part in parts)
-        return keys.seal(inside, task.shuffler_key, wire.outer(task.hash, task.client_of(self._token)))
+        return keys.seal(inside, task.shuffler_key, wire.outer(task.hash, self._token[: wire.CLIENT]))
 
     def report(self, value: Any) -> None:
         """Send an answer. If the network fails, the same sealed bytes are sent again."""

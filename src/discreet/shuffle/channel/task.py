@@ -17,7 +17,7 @@ from discreet.exact.canonical import canonical
 from discreet.guarantees.guarantee import Approx
 from discreet.mechanisms.protocol import meets
 from discreet.shuffle.channel import admission, blind_rsa
-from discreet.shuffle.channel.wire import CLIENT, TOKEN, MessageSizes
+from discreet.shuffle.channel.wire import TOKEN, MessageSizes
 from discreet.shuffle.protocol import Protocol, from_description
 
 FORMAT = "discreet/shuffle/v1"
@@ -58,10 +58,6 @@ class Task:
         """The length of everything that is sent."""
         token = admission.length_of(self.issuer_key) if self.issuer_key else TOKEN
         return MessageSizes(self.protocol.messages, self.protocol.length, token)
-
-    def client_of(self, token: bytes) -> bytes:
-        """The name that a report with this token or ticket is bound to."""
-        return admission.client_of(token, self.hash) if self.issuer_key else token[:CLIENT]
 
     @cached_property
     def canonical(self) -> bytes:
