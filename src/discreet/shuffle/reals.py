@@ -239,9 +239,9 @@ def real_sum(
 ) -> Any:
     """The sum of one number from each client, clamped to two public bounds.
 
-    By "digits" each binary digit is a randomized bit, of `planes` digits; a bad client moves the sum by up to
-    half of the digits in ranges (`influence`). By "split and mix", of `steps` steps, the error is that of a trusted curator, and one bad client can move the
-    sum to anything.
+    By "digits" each binary digit is a randomized bit, of `planes` digits; a bad client moves the sum by up to half of
+    the digits in ranges (`influence`). By "split and mix", of `steps` steps, the error is that of a trusted curator,
+    and one bad client can move the sum to anything.
     """
     from discreet.shuffle.split_and_mix import SplitAndMix
 
