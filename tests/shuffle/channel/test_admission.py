@@ -331,7 +331,8 @@ def test_many_reports_with_tickets_in_one_request(poll: Poll) -> None:
             return await http.post("/v1/reports", content=content)
 
     found = asyncio.run(post(body))
-    assert (found.status_code, found.content) == (200, b"+++?!")
+    assert (found.status_code, found.content[1:4]) == (200, b"++?")
+    assert {found.content[:1], found.content[4:]} == {b"+", b"!"}  # of two at once, either is the first
     assert asyncio.run(post(body[:-1])).status_code == 400
     assert len(body) == 5 * task.shape.upload
     assert task.shape.upload == 80 + 256 + task.shape.report
