@@ -66,6 +66,7 @@ COMMANDS = {
     "local": "local",
     "shuffle": "shuffle",
     "channel": "channel",
+    "clients": "clients",
     "audits": "audits",
     "install": "install",
 }

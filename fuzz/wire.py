@@ -29,7 +29,8 @@ POLLS = Path(__file__).resolve().parents[1] / "tests" / "shuffle" / "channel" / 
 NOWHERE = "http://127.0.0.1:1"
 """Where no analyzer listens: what is sealed stays sealed here."""
 PATHS = ("/v1/report", "/v1/reports", "/v1/close", "/v1/state", "/v1/batch", "/v1/result")
-OTHER_PATHS = ("/", "/docs", "/openapi.json", "/v1/report/", "/v1/../x", "/é", "")
+PUBLIC_PATHS = ("/v1/task", "/v1/token", "/healthz", "/")
+OTHER_PATHS = ("/docs", "/openapi.json", "/v1/report/", "/v1/../x", "/é", "")
 NOT_ACCEPTED, BATCH_NOT_ACCEPTED = b"not accepted\n", b'{"batch": "not accepted"}'
 
 
@@ -131,7 +132,7 @@ class Wire:
             Request,
             service=st.sampled_from(("shuffler", "analyzer")),
             method=st.sampled_from(("POST", "POST", "POST", "GET", "PUT", "HEAD", "OPTIONS", "DELETE", "X")),
-            path=st.one_of(*[st.sampled_from(PATHS)] * 5, st.sampled_from(OTHER_PATHS)),
+            path=st.one_of(*[st.sampled_from(PATHS)] * 5, st.sampled_from(PUBLIC_PATHS), st.sampled_from(OTHER_PATHS)),
             headers=headers.map(tuple),
             body=st.one_of(bodies, st.binary(max_size=300), st.just(b'{"discard": true}')),
             pieces=st.integers(1, 4),
@@ -152,8 +153,8 @@ class Wire:
         }
         status, broken = 0, None
         async with (
-            apps["shuffler"].router.lifespan_context(apps["shuffler"]),
-            apps["analyzer"].router.lifespan_context(apps["analyzer"]),
+            apps["shuffler"].running(),
+            apps["analyzer"].running(),
         ):
             try:
                 for request in requests:

@@ -10,6 +10,8 @@ from discreet.shuffle.channel import keys, shuffler_service, wire
 
 MINIMUM = 10
 """Reports of a batch."""
+FOR_BROWSERS = ("/v1/task", "/v1/report", "/v1/token", "/v1/state", "/healthz")
+"""Paths of the shuffler that pages of every origin may use."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,13 @@ class Model:
 
     def said_to(self, request: Request) -> set[int]:
         """The statuses that may answer it; everything it changes is changed here."""
-        known = {"shuffler": ("POST /v1/report", "POST /v1/reports", "POST /v1/close", "GET /v1/state"),
-                 "analyzer": ("POST /v1/batch", "GET /v1/result")}[request.service]  # fmt: skip
+        everywhere = ("GET /v1/task", "GET /healthz")
+        shuffler = ("POST /v1/report", "POST /v1/token", "POST /v1/reports", "POST /v1/close", "GET /v1/state")
+        analyzer = ("POST /v1/batch", "GET /v1/result", "GET /")
+        known = {"shuffler": shuffler, "analyzer": analyzer}[request.service] + everywhere
+        shared = {"shuffler": FOR_BROWSERS, "analyzer": ("/v1/task", "/v1/result")}[request.service]
+        if request.method == "OPTIONS" and request.path in shared:
+            return {204}
         if f"{request.method.replace('HEAD', 'GET')} {request.path}" not in known:
             return {404, 405}
         if request.goes_away and request.method == "POST":
@@ -58,6 +65,8 @@ class Model:
         match request.path:
             case "/v1/report":
                 return {self.report(request.token, request.body)}
+            case "/v1/token":
+                return {400}  # the poll is not open
             case "/v1/reports":
                 return {self.reports(request.body)}
             case "/v1/close":

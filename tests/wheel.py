@@ -39,7 +39,7 @@ model = dp.learn.LogisticRegression(classes=[0, 1], epsilon=1, delta=1e-6)
 assert model.fit(np.eye(4), [0, 1, 0, 1]).coef_.shape == (1, 4)
 """,
     "shuffle": """
-import discreet as dp, fastapi, httpx, uvicorn
+import discreet as dp, httpx, uvicorn
 from discreet.shuffle.channel import analyzer_service, client, shuffler_service
 """,
     "gateway": """
@@ -59,7 +59,7 @@ import discreet.demo.run, matplotlib
 import material, mkdocs, mkdocstrings
 """,
     "all": """
-import discreet as dp, fastapi, matplotlib, mkdocs, psycopg, pyspark
+import discreet as dp, httpx, matplotlib, mkdocs, psycopg, pyspark
 dp.learn.LogisticRegression
 """,
 }

@@ -123,6 +123,7 @@ NO_DATA: dict[str, str] = {
     "learn.Simplex": _SETTING,
     "learn.enough_steps": _SETTING,
     "local.Repeated": _SETTING,
+    "local.from_task": _SETTING,
     "local.Repeated.for_values": _SETTING,
     "mechanisms.Mechanism": "a protocol of types: its implementations are tried",
     "release(Mechanism)": "a protocol of types: its implementations are tried",

@@ -162,6 +162,8 @@ NO_DATA = {
     "rows": "a survey's terms",
     "sketch": "a survey's terms",
     "survey": "a survey's terms",
+    "task": "a survey's terms",
+    "from_task": "a survey's terms, as bytes",
     "bit_sum": "a protocol's terms",
     "histogram": "a protocol's terms",
     "real_sum": "a protocol's terms",

@@ -9,7 +9,9 @@ export class ReportError extends Error {
   }
 }
 
-/** The refusal of a kind or method that this entry of the package does not have. */
-export function unknown(kind: string): ReportError {
-  return new ReportError("not-supported", `"${kind}" is not known here. Try @discreet/reports/all.`);
+/** The entry of a table by its name. What this part of the package does not have is refused. */
+export function known<Entry>(table: Record<string, Entry>, name: string): Entry {
+  if (!Object.hasOwn(table, name))
+    throw new ReportError("not-supported", `"${name}" is not known here. Try @discreet/reports/all.`);
+  return table[name]!;
 }

@@ -1,6 +1,6 @@
 /** How one value is reported with deniability to a collector whom nobody has to trust. */
 
-import { unknown } from "./errors.js";
+import { known } from "./errors.js";
 import { type Draws, type Ratio, ratio } from "./exact.js";
 import { placeAmong, placeBelow, shareBetween } from "./values.js";
 
@@ -74,9 +74,7 @@ export const ORACLES: Record<string, Oracle> = {
 
 /** The report of a place by this oracle: a number or numbers. */
 export function reported(oracle: Described, place: bigint, draws: Draws): number | number[] {
-  const made = ORACLES[oracle.method];
-  if (!made) throw unknown(oracle.method);
-  const report = made(oracle, place, draws);
+  const report = known(ORACLES, oracle.method)(oracle, place, draws);
   return typeof report === "bigint" ? Number(report) : report.map(Number);
 }
 
@@ -120,11 +118,9 @@ export const SURVEYS: Record<string, (survey: Described, value: any, draws: Draw
 
 /** The report of one answer. */
 export function reportOf(survey: Described, value: unknown, draws: Draws): Report {
-  const place = PLACES[survey.kind];
-  if (place) return reported(survey.oracle, place(survey, value), draws);
-  const made = SURVEYS[survey.kind];
-  if (!made) throw unknown(survey.kind);
-  return made(survey, value, draws);
+  return survey.oracle && !Object.hasOwn(SURVEYS, survey.kind)
+    ? reported(survey.oracle, known(PLACES, survey.kind)(survey, value), draws)
+    : known(SURVEYS, survey.kind)(survey, value, draws);
 }
 
 /** The next report of a permanent answer, with fresh noise. */

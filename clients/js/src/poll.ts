@@ -101,7 +101,7 @@ export function poll(task: TaskBytes, options: PollOptions): Poll {
       if (memory.getItem(state) === "sent")
         throw new ReportError(...ANSWERS[409]!);
       const token = await ownToken();
-      const key = await name("report");
+      const key = await name(token.slice(0, 32)); // a token has one report
       let kept = memory.getItem(key);
       if (!kept) memory.setItem(key, (kept = hex((await sealed(value, token)).report)));
       const { status } = await post("/v1/report", { Authorization: `Bearer ${token}` }, unhex(kept));

@@ -1,6 +1,6 @@
 /** What one client of a shuffled poll sends: its value as messages, with noise of its own. */
 
-import { unknown } from "./errors.js";
+import { known } from "./errors.js";
 import { type Draws, ratio, shuffled } from "./exact.js";
 import { otherThan } from "./oracles.js";
 import { placeAmong, placeBelow, shareBetween } from "./values.js";
@@ -49,7 +49,5 @@ export const CLIENTS: Record<string, Client> = {
 
 /** The randomized messages of one answer, in random order: always the same number of them. */
 export function messagesOf(protocol: Protocol, value: unknown, draws: Draws): bigint[] {
-  const client = CLIENTS[protocol.kind];
-  if (!client) throw unknown(protocol.kind);
-  return shuffled(client(protocol, value, draws), draws);
+  return shuffled(known(CLIENTS, protocol.kind)(protocol, value, draws), draws);
 }

@@ -1,5 +1,6 @@
 /** Local reports: randomized on this device, so nobody who collects them has to be trusted. */
 
+import { known } from "./errors.js";
 import { drawsFrom } from "./exact.js";
 import { PLACES, type Report, renewed, reportOf } from "./oracles.js";
 import { webCrypto } from "./suite.js";
@@ -24,7 +25,7 @@ export function survey(task: TaskBytes, options: Options = {}): Survey {
       const draws = drawsFrom(suite.random);
       const drawn = (): Report => reportOf(facts.survey, value, draws);
       if (!facts.repeated) return drawn();
-      const key = `discreet/${hex(hash)}/${PLACES[facts.survey.kind]!(facts.survey, value)}`;
+      const key = `discreet/${hex(hash)}/${known(PLACES, facts.survey.kind)(facts.survey, value)}`;
       let kept = memory.getItem(key);
       if (kept === null) memory.setItem(key, (kept = JSON.stringify(drawn()))); // before it is reported
       const permanent: Report = JSON.parse(kept);

@@ -208,6 +208,12 @@ tests["what needs the larger entry says so"] = async ({ vectors, entry }) => {
     const error = await refuses("not-supported", () => survey(vectors.larger[name]).encode("x"));
     holds(error.message.includes("@discreet/reports/all"), error.message);
   }
+  for (const kind of ["__proto__", "constructor", "toString", "nothing"]) {
+    const task = (facts) => JSON.stringify({ format: "discreet/survey/v1", ...facts });
+    await refuses("not-supported", () => survey(task({ survey: { kind } })).encode("x"));
+    const oracle = { method: kind, size: 2, odds: 2 };
+    await refuses("not-supported", () => survey(task({ survey: { kind: "numbers", oracle } })).encode(1));
+  }
   const all = await entry("all");
   for (const name of ["text", "sketch"]) await all.survey(vectors.larger[name]).encode("x");
 };
@@ -261,6 +267,14 @@ tests["a report is sent once, and the same bytes after a failure"] = async ({ ve
       answers.push(status);
       await refuses(code, () => poll(task, { shuffler: "https://s.example", token, memory: memory() }).send("a"));
     }
+    const again = memory(); // a rejected report is sent again as it is, and another token has a report of its own
+    const tokens = [token, token, "ff".repeat(48)];
+    for (const own of tokens) {
+      answers.push(400);
+      await refuses("not-accepted", () => poll(task, { shuffler: "https://s.example", token: own, memory: again }).send("a"));
+    }
+    const [one, two, three] = sent.slice(-3).map(([, , body]) => body);
+    equal([one === two, two === three], [true, false], "the same bytes");
     const out = memory();
     const quiet = poll(task, { shuffler: "https://s.example", token, memory: out });
     await quiet.optOut();

@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 
-from discreet.datasets.drafts import SURE, check_person, likely_people, policy_text, read_files, relative
 from discreet.errors import InvalidArgument
 
 
@@ -46,6 +45,8 @@ def main(data: Sequence[Path], out: Path, *, person: str | None = None, header: 
     """Write the policy, and print what to do next. With `header`, the first line of a CSV file is known to hold
     names.
     """
+    from discreet.datasets.drafts import check_person, policy_text, read_files, relative
+
     files = read_files(data, header=header)
     tables = files.tables
     if out.exists():
@@ -75,6 +76,8 @@ def _ask_for_person(tables: Mapping[str, Mapping[str, str]]) -> str:
     """The column that says whose a row is, as its owner says. If nobody can be asked, the only one that is named for
     people.
     """
+    from discreet.datasets.drafts import SURE, likely_people
+
     likely = likely_people(tables)
     if sys.stdin is not None and sys.stdin.isatty():
         asked = "Which column says whose a row is?"

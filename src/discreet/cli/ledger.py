@@ -21,14 +21,12 @@ from rich.text import Text
 from discreet.cli.options import LedgerTarget
 from discreet.cli.output import clean
 from discreet.datasets.discovery import find_policy
-from discreet.datasets.policy import ledger_of
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
 from discreet.ledger import Entry, Ledger
 from discreet.ledger.accounts import size_of
 from discreet.ledger.store import URLS
-from discreet.sql.running.written import csv_lines
 
 _BATCH = 1000
 _NARROWEST = 72
@@ -115,6 +113,8 @@ def main(
 def ledger_at(target: str | None) -> tuple[str, bool]:
     """Where the ledger is that `target` names, and whether a policy names it."""
     if target is None or (target.endswith(".toml") and not target.startswith(URLS)):
+        from discreet.datasets.policy import ledger_of
+
         return ledger_of(target or find_policy()), True
     return target, False
 
@@ -272,6 +272,8 @@ def _count(number: int, one: str, more: str) -> str:
 
 def _export(ledger: Ledger, kind: str, out: IO[str]) -> None:
     """The record from entry 1 on, one batch at a time: a million entries need no more memory than a thousand."""
+    from discreet.sql.running.written import csv_lines
+
     number = ledger.count
     batches = (ledger.entries(first, min(first + _BATCH - 1, number)) for first in range(1, number + 1, _BATCH))
     entries = (entry.exported() for batch in batches for entry in batch)

@@ -16,7 +16,6 @@ from rich.text import Text
 
 from discreet.cli.options import RECORD, SHOWN, about_a_question
 from discreet.cli.output import check_picture, clean
-from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import check_confidence
 from discreet.ledger import Ledger
@@ -96,6 +95,7 @@ def main(
     """
     from discreet.datasets.connect import connect
     from discreet.datasets.description import asks_for_tables, shown_tables
+    from discreet.engines.duckdb.engine import DuckDB
     from discreet.sql.running.explanation import lines
     from discreet.sql.running.written import csv_text, json_object, json_text
 

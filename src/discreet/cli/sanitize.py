@@ -23,9 +23,7 @@ from discreet.cli import completion
 from discreet.cli.options import COST, RECORD, Analyst
 from discreet.cli.options import NamedPolicy as PolicyFile
 from discreet.cli.output import clean
-from discreet.datasets.policy import Policy, load
 from discreet.door import through
-from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.exact.rational import exactly
 from discreet.guarantees.finite.least_error import least_error
@@ -36,6 +34,7 @@ from discreet.releases import Release
 
 if TYPE_CHECKING:
     from discreet.datasets.database import Database
+    from discreet.datasets.policy import Policy
     from discreet.sql.schema import Table
     from discreet.tables.sanitize import Copy, Randomized
 
@@ -96,6 +95,7 @@ def sanitize(
     What the error is, and why it cannot be less: docs/sanitize.md
     """
     from discreet.datasets.connect import connect
+    from discreet.datasets.policy import load
     from discreet.sql.running.explanation import lines
     from discreet.tables.sanitize import plan_copy
 
@@ -151,6 +151,8 @@ def _check_unit(unit: Unit) -> None:
 
 def release_columns(database: Database, table: Table, copy: Copy, *, key: str | None = None) -> Release:
     """The randomized columns, through the door: charged before a row is read."""
+    from discreet.engines.duckdb.engine import DuckDB
+
     asked = f"sanitize {table.name}: {', '.join(one.column.name for one in copy.columns)}"
     mechanism, engine = copy.mechanism, database.engine
     if not isinstance(engine, DuckDB):

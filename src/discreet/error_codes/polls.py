@@ -30,10 +30,26 @@ POLLS = {
         "A new answer to the same question would reveal more than was promised.",
         "the undamaged file; or a new file, if the old promise may be given up",
     ),
+    "survey-promise-not-kept": Explained(
+        "`local.from_task(bytes)` of a survey whose noise is too small for the ε that it states",
+        "Whoever made it promises more than it keeps.",
+        "do not take part; ask the survey maker for `local.task(survey)` of a survey made by this package",
+    ),
+    "survey-task-unreadable": Explained(
+        "`local.from_task(bytes)` of bytes that `local.task` did not write",
+        "A part that is not understood could be the noise.",
+        "the bytes, exactly as they were written",
+    ),
     "shuffle-batch-damaged": Explained(
         "a batch that was cut short, changed or sealed for another task",
         "Its digest differs from the sealed one, so its counts cannot be trusted.",
         "the batch, fetched again from the shuffler",
+    ),
+    "shuffle-certificate": Explained(
+        "`discreet shuffle shuffler poll.toml --certificate a.pem --certificate-key b.pem` with files that cannot be "
+        "read, or that do not belong together",
+        "Without them there is no TLS, and the service does not start without what was asked for.",
+        "a certificate and its own private key, both as PEM files that the user of the service can read",
     ),
     "shuffle-closed": Explained(
         "a report after the task was closed",
@@ -80,6 +96,11 @@ POLLS = {
         "A client takes part only in a task that it can check.",
         "the complete file from whoever runs the task",
     ),
+    "shuffle-tls": Explained(
+        "`discreet shuffle shuffler poll.toml --host 0.0.0.0`, or a certificate without its key",
+        "Other machines could reach it without TLS, and whoever reads a token on the way can use it up.",
+        "`--certificate` and `--certificate-key`; or `--behind-proxy`, if a reverse proxy in front of it has TLS",
+    ),
     "shuffle-too-few-clients": Explained(
         "`minimum=1`, or a small `honest=`",
         "The noise of the honest clients together hides each of them, which takes at least this many.",
@@ -89,6 +110,11 @@ POLLS = {
         "many more reports than `clients=`",
         "The sum has room for the planned number of clients, and may have wrapped around.",
         "a protocol with the real number of clients",
+    ),
+    "shuffle-wrong-task": Explained(
+        "`discreet shuffle check https://shuffler.example/v1/task --hash …` where the service has another task",
+        "The hash names the noise, the smallest batch and both keys. Another one is another promise.",
+        "the hash that the publisher of the poll gave; if it is right, do not take part",
     ),
     "shuffle-wrong-keys": Explained(
         "the key file of another task or service",

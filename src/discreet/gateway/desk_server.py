@@ -5,7 +5,6 @@ included. It writes no log and no address.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import math
 import signal
 import socket
@@ -24,6 +23,7 @@ from discreet.gateway.desk_rates import Gate, Rates
 from discreet.gateway.frames import Link
 from discreet.gateway.mcp import Agents, is_installed
 from discreet.gateway.settings import Settings
+from discreet.listening import is_loopback, load_certificate
 
 SILENT = 1000
 """A level of logging that nothing reaches."""
@@ -164,16 +164,13 @@ def tls_context(settings: Settings) -> ssl.SSLContext | None:
     """TLS with the certificate of the settings. None without one."""
     if settings.certificate is None or settings.key is None:
         return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(settings.certificate, settings.key)
-    except (OSError, ValueError):  # ssl.SSLError is an OSError
+    context = load_certificate(settings.certificate, settings.key)
+    if context is None:
         raise InvalidArgument(
             "The certificate and the key of [gateway] cannot be read, or do not belong together. Name two PEM files "
             "that the desk's user can read.",
             code="gateway-certificate",
-        ) from None
+        )
     return context
 
 
@@ -181,7 +178,7 @@ def _check_private(listening: socket.socket, context: ssl.SSLContext | None) -> 
     """Refuse a socket that other machines can reach without TLS, whatever the settings say."""
     if context is None and listening.family in (socket.AF_INET, socket.AF_INET6):
         host = str(listening.getsockname()[0])
-        if not ipaddress.ip_address(host.partition("%")[0]).is_loopback:
+        if not is_loopback(host):
             raise InvalidArgument(
                 f"{host} can be reached from other machines, so it needs TLS. Add certificate and key to [gateway], or "
                 "listen on 127.0.0.1.",

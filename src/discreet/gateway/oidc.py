@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
 import json
 import math
 import time
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.gateway.settings import OidcSettings
+from discreet.listening import is_loopback
 
 ALGORITHMS = ("RS256", "ES256", "EdDSA", "Ed25519")
 LEEWAY = 60.0
@@ -177,17 +177,10 @@ def is_safe(url: str) -> bool:
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
-        local = host == "localhost" or _is_loopback(host)
+        local = is_loopback(host)
     except ValueError:
         return False
     return bool(host) and not parts.username and (parts.scheme == "https" or (parts.scheme == "http" and local))
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _check_address(issuer: str) -> None:

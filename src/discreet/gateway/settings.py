@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from discreet.engines.duckdb.engine import memory_in_bytes
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_epsilon
 from discreet.ledger.store import URLS
+from discreet.listening import is_loopback
 
 _KEYS = (
     *("http", "postgres", "metrics", "answer_after", "late_allowed", "lanes", "lane_memory", "store", "version"),
@@ -41,10 +41,7 @@ class Address(NamedTuple):
     @property
     def is_local(self) -> bool:
         """Whether only this machine can reach it."""
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return is_loopback(self.host)
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

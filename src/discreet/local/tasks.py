@@ -78,7 +78,12 @@ def from_task(data: bytes, *, memory: Any = None) -> Any:
 
 
 def _described(survey: Any) -> dict[str, Any]:
-    stated: Approx = survey.stated
+    if not isinstance(survey, Device | Rows):
+        raise InvalidArgument(
+            "A task is made of a survey of dp.local, such as dp.local.survey(choices=[…], epsilon=1).",
+            code="wrong-type",
+        )
+    stated: Any = survey.stated
     promised = {"epsilon": plain(stated.epsilon), "delta": plain(stated.delta)}
     match survey:
         case Survey(choices=choices, domain=domain):
@@ -89,18 +94,23 @@ def _described(survey: Any) -> dict[str, Any]:
             ends = {"low": plain(space.low), "high": plain(space.high), "method": survey.method}
             return {"kind": "mean", **promised, **ends, "mechanism": _of_mean(mechanism)}
         case Sketch(mechanism=mechanism):
-            rest = {"hashes": mechanism.hashes, "seed": mechanism.seed}
-            return {"kind": "sketch", **promised, **rest, "oracle": _of_oracle(mechanism.oracle)}
+            public = {"hashes": mechanism.hashes, "seed": mechanism.seed}
+            return {"kind": "sketch", **promised, **public, "oracle": _of_oracle(mechanism.oracle)}
         case HeavyHitters(mechanism=mechanism):
-            digits = {"base": mechanism.base, "length": mechanism.length, "lengths": list(mechanism.lengths)}
             letters = {} if survey.alphabet is None else {"alphabet": survey.alphabet}
-            rest = {"top": survey.top, **digits, **letters}
-            return {"kind": "prefixes", **promised, **rest, "oracle": _of_oracle(mechanism.oracle)}
+            return {
+                "kind": "prefixes",
+                **promised,
+                "top": survey.top,
+                "base": mechanism.base,
+                "length": mechanism.length,
+                "lengths": list(mechanism.lengths),
+                **letters,
+                "oracle": _of_oracle(mechanism.oracle),
+            }
         case Rows(columns=columns):
             return {"kind": "rows", **promised, "columns": [[name, _described(one)] for name, one in columns.items()]}
-    raise InvalidArgument(
-        "A task is made of a survey of dp.local, such as dp.local.survey(choices=[…], epsilon=1).", code="wrong-type"
-    )
+    raise TypeError(type(survey))  # a new kind of survey, which must be added here
 
 
 def _of_oracle(oracle: FrequencyOracle) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 
 from .polls import Poll, make_poll
 
-for package in ("fastapi", "uvicorn", "httpx"):
+for package in ("uvicorn", "httpx"):
     pytest.importorskip(package, reason='the channel needs pip install "discreet[shuffle]"')
 
 _spec = importlib.util.spec_from_file_location("ledger_conftest", Path(__file__).parents[2] / "ledger" / "conftest.py")

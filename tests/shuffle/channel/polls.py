@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -153,8 +154,8 @@ class Service:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             said = self.log.read_text()[start:]
-            if "http://" in said and said.endswith("\n"):
-                return said.split("http://")[1].split("\n")[0].join(("http://", ""))
+            if (found := re.search(r"https?://\S+(?=\n)", said)) is not None:
+                return found[0]
             assert self.process.poll() is None, said
             time.sleep(0.02)
         raise AssertionError("the service did not start")

@@ -355,6 +355,25 @@ def test_a_task_without_an_issuer_has_the_hash_that_it_always_had() -> None:
     assert "issuer" not in task.promise
 
 
+def test_the_bytes_of_a_task_are_read_again(poll: Poll) -> None:
+    task = poll.task
+    again = Task.from_bytes(task.canonical)
+    assert (again.hash, again.issuer_key) == (task.hash, task.issuer_key)
+    facts = json.loads(task.canonical)
+    short = replace(task, issuer_key=b"\xff" * 128)
+    with refuses(InvalidArgument, "shuffle-issuer-key"):
+        Task.from_bytes(short.canonical)
+    other = json.dumps(facts | {"admission": facts["admission"] | {"scheme": "RSA"}}).encode()
+    for damaged in (other, json.dumps(facts | {"admission": {}}).encode()):
+        with refuses(InvalidArgument, "shuffle-task-unreadable"):
+            Task.from_bytes(damaged)
+
+
+def test_a_shuffler_with_an_issuer_is_not_open(poll: Poll) -> None:
+    with refuses(InvalidArgument, "shuffle-has-issuer"):
+        shuffler_service.application(poll.shuffler(), b"operator", "http://127.0.0.1:1", anybody=True)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [("RSABSSA-SHA384-PSS-Randomized", "RSA"), ("\nkey = ", "\nkey = 5 # "), ("\nkey = ", "\nother = 1\nkey = "),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from discreet.cli import main
 from discreet.cli.shuffle.options import files_of
 from discreet.errors import InvalidArgument
 from discreet.shuffle.channel import client, keys
+from discreet.shuffle.channel.page import draw_page
 from discreet.shuffle.channel.task import Task
 from discreet.shuffle.simulation import Simulation, TrustModel
 
@@ -141,7 +143,14 @@ def test_init_of_a_bit(run, tmp_path: Path) -> None:
         (("report", "good.toml", "my secret"), "not one of the poll's choices: IL, US, DE."),
         (("report", "good.toml", "IL", "--token", "xyz"), "must be hexadecimal digits"),
         (("report", "good.toml", "IL", "--token", "00"), "96 hexadecimal digits"),
-        (("report", "alone.toml", "IL"), "Give the token that you were issued"),
+        (("shuffler", "good.toml", "--host", "0.0.0.0"), "--behind-proxy"),
+        (("analyzer", "good.toml", "--host", "10.1.2.3"), "--certificate"),
+        (("shuffler", "good.toml", "--certificate", "x.pem"), "both --certificate and --certificate-key"),
+        (("analyzer", "good.toml", "--certificate", "x.pem", "--certificate-key", "y.pem"), "cannot be read"),
+        (("close", "good.toml", "--page", "nowhere/results.html"), "cannot be written"),
+        (("check", "none.toml"), "Make it with"),
+        (("check", "good.toml", "--hash", "00"), "not the one given with --hash"),
+        (("check", "weak.toml"), "does not guarantee"),
         (("shuffler", "alone.toml"), "alone.shuffler.key cannot be read: No such file"),
         (("shuffler", "good.toml", "--key", "good.analyzer.key"), "not a key file"),
         (("shuffler", "good.toml", "--store", "nowhere/x.db"), "does not exist. Create it"),
@@ -156,6 +165,7 @@ def test_bad_input_is_one_line(run, tmp_path: Path, arguments: tuple[object, ...
     (tmp_path / "old.toml").write_text('format = "discreet/shuffle/v0"')
     (tmp_path / "empty.toml").write_text(good.splitlines()[2])
     (tmp_path / "odd.toml").write_text(good.replace('"histogram with fakes"', '"poetry"'))
+    (tmp_path / "weak.toml").write_text(re.sub(r"fakes = [0-9.]+", "fakes = 0.001", good))
     (tmp_path / "open.key").write_text((tmp_path / "good.shuffler.key").read_text())
     (tmp_path / "open.key").chmod(0o644)
     said = run(*arguments)
@@ -168,7 +178,7 @@ def test_bad_input_is_one_line(run, tmp_path: Path, arguments: tuple[object, ...
 
 def test_help_names_every_step(run) -> None:
     said = run("--help")
-    assert all(name in said.out for name in ("init", "tokens", "analyzer", "shuffler", "report", "close"))
+    assert all(name in said.out for name in ("init", "check", "tokens", "analyzer", "shuffler", "report", "close"))
 
 
 @pytest.mark.parametrize(
@@ -203,6 +213,71 @@ def test_a_batch_that_is_withheld_is_told(run, monkeypatch) -> None:
     assert run("close", "poll.toml") == Said(3, "6 of 9 reports can be read: nothing is released\n", "")
     said = run("close", "poll.toml", "--json")
     assert (said.status, json.loads(said.out)) == (3, found)
+
+
+def test_the_page_is_written_to_a_file(run, monkeypatch, tmp_path: Path) -> None:
+    assert run("init", "poll.toml", *SMALL).status == 0
+    told = {"state": "sealed", "reports": 12, "minimum": 12, "trouble": []}
+    found = {"reports": 12, "heard": 12, "value": [["IL", 9.5], ["US", 2], ["DE", 1]], "error": 3.25}
+    found |= {"confidence": 0.95, "guarantee": "ε = 8, δ = 0.01", "receipt": "1-0f49", "not_private": False}
+    monkeypatch.setattr(
+        httpx, "request", lambda method, url, **_: httpx.Response(200, json=found if url.endswith("/result") else told)
+    )
+    assert run("close", "poll.toml", "--page", "results.html").status == 0
+    assert (tmp_path / "results.html").read_bytes() == draw_page(Task.load(tmp_path / "poll.toml"), found)
+
+
+def test_a_client_without_a_token_asks_the_shuffler_of_an_open_poll(run, monkeypatch, tmp_path: Path) -> None:
+    assert run("init", "poll.toml", *SMALL).status == 0
+    task, secrets = Task.load(tmp_path / "poll.toml"), keys.ShufflerKeys.load(tmp_path / "poll.shuffler.key")
+    (tmp_path / "alone.toml").write_text((tmp_path / "poll.toml").read_text())
+    token, sent = keys.token_for(secrets.registration, task.hash), []
+
+    def post(url: str, *, headers: dict[str, str], content: bytes) -> httpx.Response:
+        sent.append((url.removeprefix(task.shuffler), headers.get("Authorization"), len(content)))
+        return httpx.Response(200, content=token if url.endswith("/v1/token") else b"accepted\n")
+
+    monkeypatch.setattr(httpx, "post", post)
+    said = run("report", "alone.toml", "IL")
+    assert (said.status, said.err) == (0, "")
+    assert said.out.startswith("Promised to you")
+    assert sent == [("/v1/token", None, 0), ("/v1/report", f"Bearer {token.hex()}", task.shape.report)]
+    # a wrong answer is refused before anything is sent
+    assert run("report", "alone.toml", "XX").status == 2
+    assert len(sent) == 2
+    monkeypatch.setattr(httpx, "post", lambda *_, **__: httpx.Response(400, content=b"not accepted\n"))
+    said = run("report", "alone.toml", "IL")
+    assert (said.status, "error [command-token]: This poll is not open" in said.err) == (2, True)
+
+
+def test_check_says_what_to_pin(run, monkeypatch, tmp_path: Path) -> None:
+    assert run("init", "poll.toml", *SMALL).status == 0
+    task = Task.load(tmp_path / "poll.toml")
+    said = run("check", "poll.toml", "--hash", task.hash.hex().upper())
+    assert said.status == 0
+    assert task.hash.hex() in said.out
+    assert "The noise keeps ε = 8, δ = 0.01." in said.out
+    assert f"{task.shape.report} bytes" in said.out
+    seen: list[str] = []
+
+    def get(url: str, **_: object) -> httpx.Response:
+        seen.append(url)
+        return httpx.Response(200, content=task.canonical)
+
+    monkeypatch.setattr(httpx, "get", get)
+    at = "https://shuffler.example/v1/task"
+    said = run("check", at, "--hash", task.hash.hex())
+    assert (said.status, seen, task.hash.hex() in said.out) == (0, [at], True)
+    assert "(https://shuffler.example)" in said.out
+    assert run("check", at, "--hash", "00" * 32).err.startswith("error [shuffle-wrong-task]: ")
+    monkeypatch.setattr(httpx, "get", lambda *_, **__: httpx.Response(404))
+    assert run("check", at).err.startswith("error [shuffle-task-unreadable]: ")
+
+    def fail(*_: object, **__: object) -> httpx.Response:
+        raise httpx.ConnectError("nobody")
+
+    monkeypatch.setattr(httpx, "get", fail)
+    assert run("check", at).status == 1
 
 
 @pytest.mark.parametrize("path", [".", "/", ""])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import httpx
 import numpy as np
@@ -226,8 +225,8 @@ def test_a_key_file_with_an_empty_secret_is_refused(tmp_path: Path, name: str) -
 
 
 def test_nobody_is_the_operator_of_an_empty_secret() -> None:
-    for headers in ({"authorization": "Bearer "}, {}):
-        assert not service.is_operator(SimpleNamespace(headers=headers), b"")
+    for headers in ([(b"authorization", b"Bearer ")], []):
+        assert not service.Request({"headers": headers}, None).is_from(b"")
 
 
 def test_secrets_do_not_print_and_files_are_the_owners_alone(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from discreet.shuffle.channel import keys, spark_job, wire
 from discreet.shuffle.channel.analyzer import Analyzer, check
 from discreet.shuffle.channel.client import Client
 from discreet.shuffle.channel.results import AnalyzerStore
-from discreet.shuffle.channel.service import serve
+from discreet.shuffle.channel.service import Listening, serve
 from discreet.shuffle.channel.shuffler import Shuffler
 from discreet.shuffle.channel.store import ShufflerStore
 from discreet.shuffle.channel.task import Task
@@ -126,7 +126,15 @@ def test_a_database_that_is_none(tmp_path: Path) -> None:
 def test_a_port_that_is_taken() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        refused(lambda: serve(None, "127.0.0.1", port, "shuffler"), "port-unavailable")
+        refused(lambda: serve(None, Listening(port=port), "shuffler"), "port-unavailable")
+
+
+def test_a_service_that_cannot_start(capsys: pytest.CaptureFixture[str]) -> None:
+    async def failing(scope: Any, receive: Any, send: Any) -> None:
+        raise OSError("the disk is full")
+
+    refused(lambda: serve(failing, Listening(), "shuffler"), "service-unavailable", ServiceUnavailable)
+    assert "http" not in capsys.readouterr().out  # the address is printed by what answers
 
 
 def test_a_batch_that_the_analyzer_does_not_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -269,7 +269,7 @@ def test_why_the_ledger_refuses_is_told_to_the_operator_only(tmp_path: Path) -> 
     async def asked() -> list[httpx.Response]:
         transport = httpx.ASGITransport(app)
         async with (
-            app.router.lifespan_context(app),
+            app.running(),
             httpx.AsyncClient(transport=transport, base_url="http://here") as http,
         ):
             batch = wire.pack_batch(wire.Batch(poll.task.hash, *shuffler.store.batch()[1]))

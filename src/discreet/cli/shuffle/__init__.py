@@ -5,6 +5,7 @@ import typer
 from discreet.cli.manual import manual
 from discreet.cli.shuffle import (
     analyzer,
+    check,
     close,
     influence,
     init,
@@ -25,6 +26,7 @@ def shuffle() -> None:
 
     Examples:
       $ discreet shuffle init poll.toml --choices tea,coffee --clients 100
+      $ discreet shuffle check poll.toml
       $ discreet shuffle analyzer poll.toml &
       $ discreet shuffle shuffler poll.toml &
       $ discreet shuffle tokens poll.toml 100 > tokens.txt
@@ -38,6 +40,7 @@ def shuffle() -> None:
 app = typer.Typer(no_args_is_help=True, help=manual(shuffle))
 for command in (
     init.init,
+    check.check,
     tokens.tokens,
     vouchers.vouchers,
     analyzer.analyzer,

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.shuffle.options import SERVED, Host, KeyFile, StoreAt, TaskFile, files_of
+from discreet.cli.shuffle.options import (
+    SERVED,
+    BehindProxy,
+    Certificate,
+    CertificateKey,
+    Host,
+    KeyFile,
+    StoreAt,
+    TaskFile,
+    files_of,
+)
 from discreet.guarantees.guarantee import Approx
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
@@ -30,14 +40,20 @@ def analyzer(
         str | None,
         typer.Option(help="The ledger to charge; by default one for this task alone.", show_default=False),
     ] = None,
+    certificate: Certificate = None,
+    certificate_key: CertificateKey = None,
+    behind_proxy: BehindProxy = False,
 ) -> None:
     """Serve the analyzer: it charges its ledger, opens shuffled messages, and publishes noisy counts.
 
-    It runs until it is stopped, and continues where it was when it is started again.
+    It runs until it is stopped, and continues where it was when it is started again. Its address is printed once it
+    answers. Opened in a browser, the address shows the result with error bars, once there is one.
 
     Examples:
       $ discreet shuffle analyzer poll.toml --port 7001
       $ discreet shuffle analyzer poll.toml --ledger clinic.ledger
+      $ discreet shuffle analyzer poll.toml --host 0.0.0.0 \\
+                         --certificate tls.pem --certificate-key tls.key
     """
     from discreet.shuffle.channel import analyzer_service, keys, service
     from discreet.shuffle.channel.analyzer import Analyzer
@@ -45,13 +61,16 @@ def analyzer(
     from discreet.shuffle.channel.results import AnalyzerStore
     from discreet.shuffle.channel.task import Task
 
+    at = service.Listening(
+        host=host, port=port, certificate=certificate, certificate_key=certificate_key, behind_proxy=behind_proxy
+    )
     known, files = Task.load(task), files_of(task)
     key_file = key or files.analyzer_key
     secrets = keys.AnalyzerKeys.load(key_file)
     kept = AnalyzerStore(store or str(files.analyzer_store), known.hash)
     purse = _ledger(ledger or str(files.ledger), known)
     one = Analyzer(known, secrets, kept, purse, openers=Openers(), key_file=key_file)
-    service.serve(analyzer_service.application(one, secrets.operator), host, port, "analyzer")
+    service.serve(analyzer_service.application(one, secrets.operator), at, "analyzer")
 
 
 def _ledger(target: str, task: Task) -> Ledger:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,6 +28,10 @@ def close(
     discard: Annotated[bool, typer.Option("--discard", help="Delete all reports; nothing is released.")] = False,
     wait: Annotated[float, typer.Option(help="Seconds to wait for the result.", min=0)] = 600.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result for another program.")] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.html", help="Write the result as a page with error bars, too.", show_default=False),
+    ] = None,
 ) -> None:
     """End the collection, and print the counts with their error bars. Too few reports are not released.
 
@@ -34,11 +40,16 @@ def close(
     Examples:
       $ discreet shuffle close poll.toml
       $ discreet shuffle close poll.toml --json > counts.json
+      $ discreet shuffle close poll.toml --page results.html
+      $ discreet shuffle close poll.toml --discard
     """
     from discreet.shuffle.channel import keys
+    from discreet.shuffle.channel.page import draw_page
     from discreet.shuffle.channel.task import Task
 
     known, files = Task.load(task), files_of(task)
+    if page is not None:
+        _check_writable(page)  # before the poll is closed
     secrets: Any = (
         keys.ShufflerKeys.load(files.shuffler_key)
         if files.shuffler_key.exists()
@@ -52,6 +63,8 @@ def close(
         raise typer.Exit(3)
     with Console(stderr=True).status("The analyzer opens the messages …"):
         found = _result(known, wait, headers)
+    if page is not None:
+        page.write_bytes(draw_page(known, found))
     if as_json:
         print(json.dumps(found, ensure_ascii=False))
     elif "value" in found:
@@ -59,6 +72,14 @@ def close(
     else:
         print(f"{found['heard']} of {found['needed']} reports can be read: nothing is released")
     raise typer.Exit(0 if "value" in found else 3)
+
+
+def _check_writable(page: Path) -> None:
+    if not page.name or page.is_dir() or not os.access(page.absolute().parent, os.W_OK):
+        raise InvalidArgument(
+            f"{page} cannot be written. Name a file in a folder that exists, such as results.html.",
+            code="file-not-writable",
+        )
 
 
 def _result(task: Task, wait: float, headers: dict[str, str]) -> dict[str, Any]:

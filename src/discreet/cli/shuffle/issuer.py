@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.shuffle.options import SERVED, Host, KeyFile, StoreAt, TaskFile, files_of
+from discreet.cli.shuffle.options import (
+    SERVED,
+    BehindProxy,
+    Certificate,
+    CertificateKey,
+    Host,
+    KeyFile,
+    StoreAt,
+    TaskFile,
+    files_of,
+)
 from discreet.errors import InvalidArgument
 
 
@@ -21,6 +31,9 @@ def issuer(
     host: Host = "127.0.0.1",
     store: StoreAt = None,
     key: KeyFile = None,
+    certificate: Certificate = None,
+    certificate_key: CertificateKey = None,
+    behind_proxy: BehindProxy = False,
 ) -> None:
     """Serve the issuer: it signs one ticket for each voucher of the list, without seeing the ticket.
 
@@ -34,6 +47,9 @@ def issuer(
     from discreet.shuffle.channel.issuer import Issuer, IssuerStore
     from discreet.shuffle.channel.task import Task
 
+    at = service.Listening(
+        host=host, port=port, certificate=certificate, certificate_key=certificate_key, behind_proxy=behind_proxy
+    )
     known, files = Task.load(task), files_of(task)
     if not known.issuer_key:
         raise InvalidArgument(
@@ -42,4 +58,4 @@ def issuer(
     private = admission.load_key(key or files.issuer_key, known.issuer_key)
     vouchers = admission.read_vouchers(people)
     one = Issuer(known, private, IssuerStore(store or str(files.issuer_store), known.hash), vouchers)
-    service.serve(issuer_service.application(one), host, port, "issuer")
+    service.serve(issuer_service.application(one), at, "issuer")

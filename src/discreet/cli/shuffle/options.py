@@ -18,7 +18,35 @@ TaskFile = Annotated[
         help="The task file (*.toml). Keys and databases are next to it.", autocompletion=completion.policies
     ),
 ]
-Host = Annotated[str, typer.Option(help="The address to listen on.", rich_help_panel=SERVED)]
+Host = Annotated[
+    str,
+    typer.Option(
+        help="The address to listen on. Other addresses than this machine's own need TLS.", rich_help_panel=SERVED
+    ),
+]
+Certificate = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="The certificate for TLS, a PEM file.", show_default=False, rich_help_panel=SERVED
+    ),
+]
+CertificateKey = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="The private key of the certificate, a PEM file.",
+        show_default=False,
+        rich_help_panel=SERVED,
+    ),
+]
+BehindProxy = Annotated[
+    bool,
+    typer.Option(
+        "--behind-proxy",
+        help="A reverse proxy in front of it has TLS: listen on any address without.",
+        rich_help_panel=SERVED,
+    ),
+]
 KeyFile = Annotated[Path | None, typer.Option("--key", help="The service's key file.", show_default=False)]
 StoreAt = Annotated[
     str | None, typer.Option(help="The database: a path, or postgresql://host/database#schema.", show_default=False)

@@ -27,7 +27,12 @@ def report(
         typer.Argument(help="Your answer; randomized and sealed before it leaves.", autocompletion=completion.answers),
     ],
     token: Annotated[
-        str | None, typer.Option(help="The token you were issued; or DISCREET_TOKEN.", show_default=False)
+        str | None,
+        typer.Option(
+            help="The token you were issued; or DISCREET_TOKEN. By default one is made with the shuffler's key file if "
+            "it is next to the task, and otherwise the shuffler of an open poll is asked for one.",
+            show_default=False,
+        ),
     ] = None,
     voucher: Annotated[
         str | None, typer.Option(help="The voucher you were given, of a task with an issuer.", show_default=False)
@@ -40,19 +45,23 @@ def report(
     Examples:
       $ discreet shuffle report poll.toml IL --token 5f0c…
       $ DISCREET_TOKEN=5f0c… discreet shuffle report poll.toml IL
+      $ discreet shuffle report poll.toml IL
       $ discreet shuffle report poll.toml IL --voucher 91ab…
+
+    The third one is for an open poll, whose shuffler issues a token to everybody who asks.
     """
-    from discreet.shuffle.channel.client import Client
+    from discreet.shuffle.channel.client import Client, ask_for_token
     from discreet.shuffle.channel.task import Task
 
     known = Task.load(task)
     value = _answer(known, answer)
-    given = None if voucher else _token(task, known, token or os.environ.get(TOKEN))
-    client = None if given is None else Client(known, given)
+    own = None if voucher else _token(task, known, token or os.environ.get(TOKEN))
+    client = None if own is None else Client(known, own)
     print(clean(known.promise), flush=True)  # before anything is sent
-    if client is None:
-        _report_with(task, known, str(voucher), value)
+    if voucher:
+        _report_with(task, known, voucher, value)
     else:
+        client = client or Client(known, ask_for_token(known))
         client.report(value)
     print("Your report was taken.")
 
@@ -73,8 +82,11 @@ def _report_with(path: Path, task: Task, voucher: str, value: Any) -> None:
     kept.unlink()
 
 
-def _token(path: Path, task: Task, given: str | None) -> bytes:
-    """The given token. Or, on the machine that holds the registration secret, a new one for a client of its own."""
+def _token(path: Path, task: Task, given: str | None) -> bytes | None:
+    """The given token. Or, on the machine that holds the registration secret, a new one for a client of its own.
+
+    None if there is neither.
+    """
     from discreet.shuffle.channel import keys
 
     if given is not None:
@@ -91,9 +103,7 @@ def _token(path: Path, task: Task, given: str | None) -> bytes:
         )
     issuer = files_of(path).shuffler_key
     if not issuer.exists():
-        raise InvalidArgument(
-            f"Give the token that you were issued: --token …, or {TOKEN}=… in the environment.", code="command-token"
-        )
+        return None
     return keys.token_for(keys.ShufflerKeys.load(issuer).registration, task.hash)
 
 

@@ -90,7 +90,7 @@ class Client(Closed):
 
     def send(self, report: bytes) -> None:
         """Send a sealed report to the shuffler."""
-        code, _ = _post(f"{self.task.shuffler}/v1/report", self._token.hex(), report, "shuffler")
+        code, _ = _post(self.task.shuffler, "/v1/report", self._token.hex(), report, "shuffler")
         match code:
             case 200:
                 return
@@ -101,20 +101,28 @@ class Client(Closed):
                 )
             case 410:
                 raise NotAllowed("The task is closed. It accepts no more reports.", code="shuffle-closed")
-            case 400:
-                raise InvalidArgument(
-                    "The shuffler rejected the report: the token or the task file is not the one it was given. "
-                    "Ask for both again.",
-                    code="shuffle-not-accepted",
-                )
-        raise ServiceUnavailable(
-            f"The shuffler at {self.task.shuffler} cannot be reached. Nothing was counted; try again."
+        raise InvalidArgument(
+            "The shuffler rejected the report: the token or the task file is not the one it was given. "
+            "Ask for both again.",
+            code="shuffle-not-accepted",
         )
+
+
+def ask_for_token(task: Task) -> bytes:
+    """A token from the shuffler of an open poll, to which anybody may report."""
+    code, token = _post(task.shuffler, "/v1/token", "", b"", "shuffler")
+    if code != 200 or len(token) != wire.TOKEN:
+        raise InvalidArgument(
+            "This poll is not open to everybody. Give the token that you were issued: --token …, or DISCREET_TOKEN=… "
+            "in the environment.",
+            code="command-token",
+        )
+    return token
 
 
 def _sign(issuer: str, voucher: str, blinded: bytes) -> bytes:
     """The issuer's signature of a blinded message."""
-    code, answer = _post(f"{issuer}/v1/admit", voucher, blinded, "issuer")
+    code, answer = _post(issuer, "/v1/admit", voucher, blinded, "issuer")
     match code:
         case 200:
             return answer
@@ -123,32 +131,29 @@ def _sign(issuer: str, voucher: str, blinded: bytes) -> bytes:
                 "This voucher was used for another ticket. It is good for one, on the device that asked first.",
                 code="shuffle-voucher-used",
             )
-        case 503:
-            raise ServiceUnavailable(f"The issuer at {issuer} cannot be reached. Nothing was signed; try again.")
     raise InvalidArgument(
         "The issuer rejected the voucher, or it has another task file. Ask for both again.", code="shuffle-not-accepted"
     )
 
 
-def _post(url: str, token: str, content: bytes, name: str) -> tuple[int, bytes]:
-    """The status and body of an answer, or 503 if there is none after several tries with the same bytes."""
+def _post(address: str, path: str, token: str, content: bytes, name: str) -> tuple[int, bytes]:
+    """What a service answers. The same bytes are sent again if it cannot be reached or fails."""
     httpx = need("httpx", "shuffle", f"A client of the {name}")
-    headers = HEADERS | {"Authorization": f"Bearer {token}"}
+    headers = HEADERS | ({"Authorization": f"Bearer {token}"} if token else {})
     for wait in range(TRIES):
         try:
-            found = httpx.post(url, content=content, headers=headers)
+            found = httpx.post(f"{address}{path}", content=content, headers=headers)
         except httpx.HTTPError:
-            pass
+            found = None
         except httpx.InvalidURL:
             raise InvalidArgument(
                 f"The {name}'s address in the task file is not a URL. Write one, such as https://{name}.example.",
                 code="shuffle-task-unreadable",
             ) from None
-        else:
-            if found.status_code < 500:
-                return found.status_code, found.content
+        if found is not None and found.status_code < 500:
+            return found.status_code, found.content
         time.sleep(0.1 * 2**wait)
-    return 503, b""
+    raise ServiceUnavailable(f"The {name} at {address} cannot be reached. Nothing was counted; try again.")
 
 
 @closed

@@ -1,8 +1,10 @@
 """The issuer over HTTP.
 
 POST /v1/admit     a blinded message; the voucher in Authorization: Bearer …   200 with the signature · 400 · 409
+GET  /v1/task      the canonical bytes of the task, which are hashed           200
+GET  /healthz      200 as long as it runs
 
-Pages of every origin may use it: the voucher is in the request and not in a cookie.
+Pages of every origin may use all of them: the voucher is in the request and not in a cookie.
 """
 
 from __future__ import annotations
@@ -10,47 +12,34 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
-from discreet.shuffle.channel import service
 from discreet.shuffle.channel.issuer import Issuer
+from discreet.shuffle.channel.service import JSON, NOT_ACCEPTED, OK, Answer, Application, Request, constant
 
-ANY_ORIGIN = {"access-control-allow-origin": "*"}
-PREFLIGHT = ANY_ORIGIN | {
-    "access-control-allow-methods": "POST",
-    "access-control-allow-headers": "authorization, content-type",
-    "access-control-max-age": "86400",
-}
+USED = Answer(409, b"used\n")
 
 
-def application(issuer: Issuer) -> Any:
+def application(issuer: Issuer) -> Application:
     """The issuer's web application."""
     length = len(issuer.task.issuer_key)
 
     @asynccontextmanager
-    async def running(app: Any) -> AsyncIterator[None]:
+    async def running() -> AsyncIterator[None]:
         yield
         issuer.close()
 
-    async def admit(request: Any) -> Any:
-        body = await service.body_of(request, length)
-        kind, _, voucher = request.headers.get("authorization", "").partition(" ")
-        if body is None or kind != "Bearer":
-            return _shared(service.malformed_response(), ANY_ORIGIN)
-        said = await asyncio.to_thread(issuer.admit, voucher, body)
+    async def admit(request: Request) -> Answer:
+        body = await request.body(length)
+        if body is None:
+            return NOT_ACCEPTED
+        said = await asyncio.to_thread(issuer.admit, request.token.hex(), body)
         if said.outcome == "malformed":
-            return _shared(service.malformed_response(), ANY_ORIGIN)
-        answer = service.answer(200, said.signature) if said.signature else service.answer(409, b"used\n")
-        return _shared(answer, ANY_ORIGIN)
+            return NOT_ACCEPTED
+        return Answer(200, said.signature) if said.outcome == "signed" else USED
 
-    async def preflight(request: Any) -> Any:
-        return _shared(service.answer(204, b""), PREFLIGHT)
-
-    routes = {("POST", "/v1/admit"): admit, ("OPTIONS", "/v1/admit"): preflight}
-    return service.application(running, routes, "discreet shuffle issuer")
-
-
-def _shared(response: Any, headers: dict[str, str]) -> Any:
-    """The response with headers that let a page read it."""
-    response.headers.update(headers)
-    return response
+    routes = {
+        ("POST", "/v1/admit"): admit,
+        ("GET", "/v1/task"): constant(Answer(200, issuer.task.canonical, JSON)),
+        ("GET", "/healthz"): constant(OK),
+    }
+    return Application(running=running, routes=routes, for_browsers=tuple(routes))

@@ -85,6 +85,10 @@ class Shuffler:
         client = keys.client_of(token, secrets.registration, self.task.hash)
         return None if client is None else admission.Ticket(client, client)
 
+    def new_token(self) -> bytes:
+        """A token for a client that nobody knows."""
+        return keys.token_for(self._keys.registration, self.task.hash)
+
     def seal(self) -> tuple[State, int]:
         """Create the batch, unless there are too few reports or it exists already. Returns the new state, and
         how many.

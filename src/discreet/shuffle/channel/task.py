@@ -88,6 +88,8 @@ class Task:
 
     def check(self) -> None:
         """Refuse a task whose noise, for the honest part of the smallest batch, does not satisfy its promise."""
+        if self.issuer_key:
+            blind_rsa.public_key(self.issuer_key)
         if not meets(self.protocol.guarantee(), Approx(epsilon=self.epsilon, delta=self.delta)):
             raise InvalidArgument(
                 f"The noise of this task does not guarantee ε = {self.epsilon:g}, δ = {self.delta:g}. "
@@ -196,17 +198,53 @@ class Task:
             issuer=str(services.get("issuer", ISSUER)).rstrip("/"),
         )
         try:
-            task.hash  # noqa: B018 - made now, so that it is known to be possible
-            task.check()
+            task._try()
         except InvalidArgument as error:
             raise InvalidArgument(f"{path}: {error}", code=error.code) from None
-        except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, MemoryError, RecursionError):
+        return task
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, shuffler: str = SHUFFLER, analyzer: str = ANALYZER) -> Task:
+        """The task of these canonical bytes, such as a service sends them, if its noise keeps its promise."""
+        try:
+            found = json.loads(data)
+            if found["format"] != FORMAT:
+                raise ValueError
+            task = cls(
+                description=dict(found["protocol"]),
+                epsilon=found["epsilon"],
+                delta=found["delta"],
+                shuffler_key=bytes.fromhex(found["shuffler"]),
+                analyzer_key=bytes.fromhex(found["analyzer"]),
+                shuffler=shuffler,
+                analyzer=analyzer,
+                issuer_key=bytes.fromhex(found["admission"]["key"]) if "admission" in found else b"",
+            )
+            task._try()
+            if task.canonical != data:  # the same bytes again, or a part was not understood
+                raise ValueError
+        except InvalidArgument:
+            raise
+        except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
             raise InvalidArgument(
-                f"{path}: this version does not know the [protocol], or it is too large. "
-                "Use a newer version of discreet.",
+                f'These bytes are not a task in the format "{FORMAT}". Get them again, unchanged.',
                 code="shuffle-task-unreadable",
             ) from None
         return task
+
+    def _try(self) -> None:
+        """Make the hash now, so that it is known to be possible, and check the promise."""
+        try:
+            self.hash  # noqa: B018
+            self.check()
+        except InvalidArgument:
+            raise
+        except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, MemoryError, RecursionError):
+            raise InvalidArgument(
+                "This version does not know the protocol of the task, or it is too large. "
+                "Use a newer version of discreet.",
+                code="shuffle-task-unreadable",
+            ) from None
 
 
 def _table(found: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
@@ -230,9 +268,7 @@ def _issuer_key(found: dict[str, Any], path: Path) -> bytes:
             "Ask for the complete file again.",
             code="shuffle-task-unreadable",
         )
-    modulus = bytes.fromhex(str(digits))
-    blind_rsa.public_key(modulus)
-    return modulus
+    return bytes.fromhex(str(digits))
 
 
 def _toml_key(name: str) -> str:
