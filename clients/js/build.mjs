@@ -12,6 +12,6 @@ async function bundle(entry, format, name) {
 }
 
 await build({ entryPoints: ["src/*.ts"], format: "esm", target: "es2022", outdir: "dist/parts", logLevel: "warning" });
-for (const entry of ["index", "all", "noble"]) await bundle(entry, "esm", entry);
+for (const entry of ["index", "all", "admission", "noble"]) await bundle(entry, "esm", entry);
 await bundle("script", "iife", "discreet-reports");
 execFileSync("npx", ["tsc", "--emitDeclarationOnly"], { stdio: "inherit" });

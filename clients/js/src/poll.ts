@@ -76,7 +76,7 @@ export function poll(task: TaskBytes, options: PollOptions): Poll {
       if (!answer.ok) throw new ReportError("token-needed", "This poll needs a token.");
       memory.setItem(key, (token = hex(new Uint8Array(await answer.arrayBuffer()))));
     }
-    if (!/^[0-9a-f]{96}$/i.test(token)) throw new ReportError("not-accepted", "A token has 96 hexadecimal digits.");
+    if (!/^[0-9a-f]{96,}$/i.test(token)) throw new ReportError("not-accepted", "A token has 96 hexadecimal digits.");
     return token;
   }
 

@@ -121,4 +121,39 @@ POLLS = {
         "Reports are sealed to the keys in the task file; others cannot open them.",
         "the key file that was made with this task",
     ),
+    "shuffle-has-issuer": Explained(
+        "`discreet shuffle tokens` for a task with `[admission]`",
+        "Its shuffler accepts tickets of the issuer and nothing else.",
+        "`discreet shuffle vouchers`, and a ticket for each voucher",
+    ),
+    "shuffle-issuer-answer": Explained(
+        "an issuer that signs with another key than that of the task",
+        "A key for each person would tell whose ticket it is, so a ticket is checked before it is used.",
+        "no report; a question to whoever runs the poll",
+    ),
+    "shuffle-issuer-fault": Explained(
+        "a signature that the issuer's own check finds to be wrong",
+        "Part of a wrong signature can tell the private key, so it is not handed out.",
+        "the same request again; another machine if it happens again",
+    ),
+    "shuffle-issuer-key": Explained(
+        "an issuer's key of fewer than 2048 bits, or one that is not an RSA modulus",
+        "Who can compute its private key can make tickets.",
+        "a key of 2048 to 4096 bits",
+    ),
+    "shuffle-no-issuer": Explained(
+        "a voucher, or `discreet shuffle issuer`, for a task without `[admission]`",
+        "Its shuffler accepts its own tokens.",
+        "a token; or a task made with `discreet shuffle init --admission`",
+    ),
+    "shuffle-voucher-used": Explained(
+        "a voucher that was used on another device",
+        "A voucher is good for one ticket, so that one person has one report.",
+        "the device where it was used first, or another voucher",
+    ),
+    "shuffle-vouchers": Explained(
+        "a list of names instead of vouchers, or a line that comes twice",
+        "A voucher that can be guessed lets others report in its place.",
+        "the lines that `discreet shuffle vouchers` prints",
+    ),
 }

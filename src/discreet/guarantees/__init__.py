@@ -4,6 +4,7 @@ from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.finite.least_error import least_error
 from discreet.guarantees.finite.verify import Neighbors, Verified, verify
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
+from discreet.guarantees.influence import Influence
 from discreet.guarantees.meaning.risk import Risk, risk
 from discreet.guarantees.privacy_loss.compose import LossDistribution, compose
 from discreet.guarantees.unit import Unit, person, row
@@ -13,6 +14,7 @@ __all__ = [
     "Approx",
     "GaussianTradeoff",
     "Guarantee",
+    "Influence",
     "LossDistribution",
     "Neighbors",
     "Pure",

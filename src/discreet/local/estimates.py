@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import check_count
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.mechanisms.reports.local_records import is_column, one_column
 from discreet.releases import Release
@@ -130,3 +131,9 @@ def check_candidates(candidates: Any) -> list[Any]:
     if not listed or different != len(listed):
         raise InvalidArgument("candidates must be at least one plain value, all different.", code="candidates")
     return listed
+
+
+def check_fakes(fakes: int, users: int) -> None:
+    """Raise unless this many fakes can be among the users, and somebody else is."""
+    if check_count(fakes, "fakes", at_least=0) >= check_count(users, "users"):
+        raise InvalidArgument("fakes must be below users. Count everybody who reports: users=.", code="out-of-range")

@@ -13,9 +13,10 @@ from discreet.door import in_test_mode
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number
 from discreet.guarantees.accuracy import Accuracy
+from discreet.guarantees.influence import Influence
 from discreet.ledger import Ledger
 from discreet.local.devices import Device, check_ledger, promise
-from discreet.local.estimates import Measured, check_reports, check_some
+from discreet.local.estimates import Measured, check_fakes, check_reports, check_some
 from discreet.mechanisms.protocol import TAUGHT, TIGHT
 from discreet.mechanisms.reports.local_mean import HybridResponse, LaplaceResponse, WindowResponse
 from discreet.mechanisms.reports.local_records import Places, one_column, steps_between
@@ -23,6 +24,8 @@ from discreet.mechanisms.reports.local_reports import largest_odds
 from discreet.queries.space import Interval
 from discreet.rows.containers import Data
 
+_FARTHEST = 60
+"""Scales of Laplace noise: none reaches further, so no report does."""
 METHODS = ("hybrid", "piecewise", "duchi", "laplace", "taught")
 
 
@@ -94,6 +97,28 @@ class MeanSurvey(Device):
         error = self.mechanism.error(confidence, records=users)
         return Accuracy(amount=self._half * (float(error) + 1 / self.mechanism.grid), confidence=error.confidence)
 
+    def influence(self, fakes: int, *, users: int) -> Influence:
+        """What `fakes` of the users can do at most to the unbiased mean if they report whatever they like.
+
+        The worst is that all others report one end of what a report can say, and the fakes the other.
+        """
+        check_fakes(fakes, users)
+        if isinstance(self.mechanism, LaplaceResponse):
+            apart = 2 * self._half + 2 * _FARTHEST * self.mechanism.scale
+        else:  # a fake may also use the part of a hybrid that nobody draws from
+            parts = (self.mechanism.wide, self.mechanism.coin) if self.method == "hybrid" else (self.mechanism,)
+            apart = 2 * self._half * max(part.reach for part in parts)
+        most = apart * fakes / users
+        return Influence(
+            fakes=fakes,
+            reports=users,
+            of="the mean",
+            up=most,
+            down=most,
+            left=self.guarantee,
+            remark="The mean that is shown stays within its range.",
+        )
+
     # --- on the device ---------------------------------------------------------------------------------------
 
     @property
@@ -119,7 +144,7 @@ class MeanSurvey(Device):
         given = check_reports(reports)
         if isinstance(self.mechanism, LaplaceResponse):
             listed, (low, high) = _numbers(reports), (float(end) for end in self.space.ends)
-            far = 60 * self.mechanism.scale  # no noise reaches further
+            far = _FARTHEST * self.mechanism.scale
             numbers = valid = listed[(listed >= low - far) & (listed <= high + far)]
         else:
             valid = self.mechanism.valid(reports)

@@ -15,9 +15,17 @@ from discreet.door import in_test_mode
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count
 from discreet.guarantees.accuracy import Accuracy
+from discreet.guarantees.influence import Influence
 from discreet.ledger import Ledger
 from discreet.local.devices import Device, check_ledger, fingerprints, promise
-from discreet.local.estimates import Counted, check_candidates, check_reports, check_some, nearest_counts
+from discreet.local.estimates import (
+    Counted,
+    check_candidates,
+    check_fakes,
+    check_reports,
+    check_some,
+    nearest_counts,
+)
 from discreet.mechanisms.reports.frequency_oracle import FrequencyOracle
 from discreet.mechanisms.reports.local_hashing import OPEN, LocalHashing
 from discreet.mechanisms.reports.local_records import Places, places_among, places_below
@@ -118,6 +126,25 @@ class Survey(Device):
         """How far the counts will be off at most, for all choices at once. It can be called before the survey."""
         values = None if self.domain is None else 1
         return self.oracle.error(confidence, records=users, values=values)
+
+    def influence(self, fakes: int, *, users: int) -> Influence:
+        """What `fakes` of the users can do at most to the unbiased counts if they report whatever they like.
+
+        A report supports some of the choices: each of them gains (1 − lie)/gap, and every other loses lie/gap.
+        """
+        check_fakes(fakes, users)
+        lie, each = self.oracle.support.lie, Fraction(fakes) / (self.oracle.support.truth - self.oracle.support.lie)
+        supported, size = self.oracle.most_supported, self.size
+        together = None if self.domain is not None else supported * (1 - lie) + (size - supported) * lie
+        return Influence(
+            fakes=fakes,
+            reports=users,
+            of="one count",
+            up=float(each * (1 - lie)),
+            down=float(each * lie),
+            together=None if together is None else float(each * together),
+            left=self.guarantee,
+        )
 
     # --- on the device ---------------------------------------------------------------------------------------
 

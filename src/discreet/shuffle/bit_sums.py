@@ -16,6 +16,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, exactly, log_bounds, significant
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.guarantees.influence import Moves
 from discreet.guarantees.privacy_loss.compose import Factors
 from discreet.guarantees.privacy_loss.randomized_bits import RandomizedBitsPair
 from discreet.guarantees.privacy_loss.shuffled_pairs import ShiftedBinomialPair, binomial, law_of_sum
@@ -35,6 +36,8 @@ class _Bits(Protocol):
     @property
     def takes(self) -> str:
         return "1 or 0, or True or False"
+
+    publishes = "the sum"
 
     def _places(self, values: Any) -> Ints:
         return places_below(values, 2)
@@ -94,6 +97,10 @@ class BitSum(_Bits):
     @property
     def if_they_collude(self) -> Guarantee:
         return self.client.guarantee()
+
+    def _moves(self, fakes: int, reports: int) -> Moves:
+        lie = exactly(self.lie)
+        return Moves(float(fakes * (1 - lie) / (1 - 2 * lie)), float(fakes * lie / (1 - 2 * lie)))
 
 
 @lru_cache(maxsize=256)
@@ -191,6 +198,11 @@ class TwoMessageBitSum(_Bits):
         sure, count = check_confidence(confidence), self.clients if reports is None else reports
         law = binomial(count, exactly(self.chance))
         return Accuracy(amount=far_off(law, count * float(self.chance), 1 - sure), confidence=sure)
+
+    def _moves(self, fakes: int, reports: int) -> Moves:
+        """Two ones in each report, or two zeros."""
+        chance = exactly(self.chance)
+        return Moves(float(fakes * (2 - chance)), float(fakes * chance))
 
 
 def taught_chance(goal: Approx, clients: int) -> Fraction:

@@ -17,6 +17,7 @@ from discreet.exact.rational import Number, check_count, exactly
 from discreet.exact.search import bracket
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.guarantees.influence import Moves
 from discreet.guarantees.privacy_loss.compose import Factors, LossDistribution
 from discreet.guarantees.privacy_loss.shuffled_pairs import TwoCountsPair, binomial
 from discreet.mechanisms.protocol import meets, tidy
@@ -50,6 +51,8 @@ class CountedChoices(Protocol):
         object.__setattr__(self, "choices", Categories(self.choices).points())
         if len(self.choices) < 2:
             raise InvalidArgument("A histogram needs at least two choices.", code="too-few-choices")
+
+    publishes: ClassVar[str] = "one count"
 
     @property
     def takes(self) -> str:
@@ -151,6 +154,12 @@ class Fakes(CountedChoices):
         return Accuracy(
             amount=far_off(law, fakes / size, each_of(0.99 * (1 - sure), size)), confidence=sure, of="every value"
         )
+
+    def _moves(self, fakes: int, reports: int) -> Moves:
+        """All messages name one choice. Each is taken for a fake of every choice, but for one in each report."""
+        size, sent = len(self.choices), fakes * self.messages
+        spread = Fraction(sent - fakes, size)
+        return Moves(float(sent - spread), float(spread), float(sent + (size - 2) * spread))
 
 
 def readable_with_fakes(known: Ints, choices: int, messages: int, whole: int) -> int:

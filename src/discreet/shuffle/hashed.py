@@ -18,6 +18,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, exactly
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.influence import Moves
 from discreet.guarantees.privacy_loss.compose import Factors
 from discreet.mechanisms.protocol import tidy
 from discreet.mechanisms.reports.local_records import FOREIGN, one_column
@@ -28,6 +29,7 @@ from discreet.shuffle.protocol import Ints, PollRelease, Protocol, each_of, hone
 
 _ROWS, MOST_ROWS = 512, 2**16
 _PASSES = 3
+_MOST_LOOKED_AT = 2**22
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +107,11 @@ class HashedHistogram(Protocol):
 
     def _factors(self, honest: int) -> Factors:
         return ((fakes_pair(exactly(self.fakes), self.buckets, honest), 1),)
+
+    publishes: ClassVar[str] = "one count"
+    _remark: ClassVar[str] = (
+        "This is before frequent values are taken out of the cells of others, which passes a part of it on."
+    )
 
     @property
     def takes(self) -> str:
@@ -199,6 +206,25 @@ class HashedHistogram(Protocol):
         log = math.log(2 / each_of(1 - sure, max(1, len(self.choices))))
         variance = count * (float(self.fakes) + 1) / self.buckets
         return Accuracy(amount=bernstein(variance, 1, log), confidence=sure, of="every value")
+
+    def _moves(self, fakes: int, reports: int) -> Moves:
+        """All messages name one cell. Together: the cell with the most of the choices, if they are known."""
+        sent = fakes * self.messages
+        off = Fraction(1, self.buckets)
+        together = None
+        if self.choices:
+            crowd, size = self._crowd(), len(self.choices)
+            together = float(sent * (crowd * (1 - off) + (size - crowd) * off))
+        return Moves(float(sent * (1 - off)), float(sent * off), together)
+
+    def _crowd(self) -> int:
+        """The largest number of choices in one cell. All of them, where that takes long to find out."""
+        if len(self.choices) * self.rows > _MOST_LOOKED_AT:
+            return len(self.choices)
+        keys = self._places(self.choices)
+        return max(
+            int(np.bincount(self.cells(keys, np.full(len(keys), row)) % self.buckets).max()) for row in range(self.rows)
+        )
 
 
 def _spread_of_heavy(counts: NDArray[np.float64], rows: int, buckets: int) -> float:

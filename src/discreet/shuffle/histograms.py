@@ -15,6 +15,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, exactly, exp_bounds
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.guarantees.influence import Moves
 from discreet.guarantees.privacy_loss.compose import Factors
 from discreet.guarantees.privacy_loss.shuffled_pairs import ShiftedBinomialPair, binomial, blanket_of_response
 from discreet.mechanisms.protocol import TAUGHT, TIGHT, check_calibration, tidy
@@ -102,6 +103,12 @@ class ResponseHistogram(CountedChoices):
     def if_they_collude(self) -> Guarantee:
         return self._response.guarantee()
 
+    def _moves(self, fakes: int, reports: int) -> Moves:
+        lie, size = exactly(self.lie), len(self.choices)
+        gap = exactly(self._response.truth) - lie
+        each = (1 - lie, lie, 1 + (size - 2) * lie)
+        return Moves(*(float(fakes * one / gap) for one in each))
+
 
 @dataclass(frozen=True, kw_only=True)
 class ParallelSums(CountedChoices):
@@ -188,6 +195,19 @@ class ParallelSums(CountedChoices):
         if self.inverted:  # a count that is lost was below the noise bits that hid it
             away = max(away, count * chance + away)
         return Accuracy(amount=away, confidence=sure, of="every value")
+
+    def _moves(self, fakes: int, reports: int) -> Moves:
+        """All messages are ones of a single choice, so that no complete report is added.
+
+        Inverted, a count is lost or appears as a whole: what it can be just above the threshold is added.
+        """
+        chance, size, sent = exactly(self.chance), len(self.choices), fakes * self.messages
+        if not self.inverted or not fakes:
+            return Moves(float(sent), float(fakes * chance), float(sent))
+        others = reports - fakes
+        up, down = fakes + reports * chance, min(others, sent) + others * chance
+        together = min(size * others * chance + sent, size * max(up, down))
+        return Moves(float(up), float(down), float(together))
 
 
 def _two_sums(honest: int, chance: Fraction) -> Factors:

@@ -20,6 +20,7 @@ from discreet.exact.rational import Number, check_count, exactly, significant
 from discreet.exact.search import bisect, geometric
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
+from discreet.guarantees.influence import Influence, Moves
 from discreet.guarantees.privacy_loss.compose import Factors, LossDistribution
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger, cost_of
@@ -144,6 +145,15 @@ class Protocol(Closed):
     def if_they_collude(self) -> Guarantee | None:
         """What is promised if the shuffler and the analyzer collude. None if nothing is."""
         return None
+
+    @property
+    def publishes(self) -> str:
+        """What `influence` is about: the sum, the mean or one count."""
+        raise NotImplementedError
+
+    def _moves(self, fakes: int, reports: int) -> Moves:
+        """How far this many of the reports can move what is published, by any messages at all."""
+        raise NotImplementedError
 
     # --- what all of them do --------------------------------------------------------------------------------
 
@@ -278,6 +288,41 @@ class Protocol(Closed):
         self._check_reports(reports)
         check_enough_records(self, readable := self.count_records(value))
         return self._estimate(np.bincount(self._known(messages), minlength=self.alphabet), readable)
+
+    def influence(self, fakes: int, *, reports: int | None = None, delta: Number = 1e-6) -> Influence:
+        """What `fakes` clients can do at most if they send whatever they like, in a batch of `reports` (the minimum).
+
+        The promise that is left to the others is stated at `delta`: only their own noise hides them.
+        """
+        count = self.minimum if reports is None else check_count(reports, "reports", at_least=1)
+        check_count(fakes, "fakes", at_least=0)
+        if fakes >= count:
+            raise InvalidArgument(
+                f"fakes must be below the number of reports, which is {count}. Give the real number: reports=.",
+                code="out-of-range",
+            )
+        moves = self._moves(fakes, count)
+        return Influence(
+            fakes=fakes,
+            reports=count,
+            of=self.publishes,
+            **moves._asdict(),
+            left=self._left(count - fakes, delta),
+            can_withhold=count - fakes < self.at_least,
+            remark=self._remark,
+        )
+
+    _remark: ClassVar[str] = ""
+
+    def _left(self, honest: int, delta: Number) -> Guarantee | None:
+        """What is promised at `delta` by the noise of this many clients, or of a single one."""
+        found = [] if self.if_they_collude is None else [self.if_they_collude.epsilon_at(delta=delta)]
+        if honest >= 2:
+            found.append(LossDistribution(factors=self._factors(honest)).epsilon_at(delta=delta))
+        least = min(found, default=math.inf)
+        if math.isinf(least):
+            return None
+        return Approx(epsilon=least, delta=delta, protects=row(neighbors="replace"), trust="shuffled")
 
     def described(self) -> dict[str, Any]:
         """Everything that a client must know, as plain values: the same for everyone who takes part."""

@@ -18,6 +18,7 @@ from discreet.exact.search import bisect, bracket, geometric
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.conversions import gaussian_delta
 from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.guarantees.influence import Moves
 from discreet.guarantees.privacy_loss.compose import Factors, LossDistribution
 from discreet.guarantees.privacy_loss.randomized_bits import RandomizedBitsPair
 from discreet.mechanisms.protocol import meets, tidy
@@ -148,6 +149,30 @@ class BitPlanes(Protocol):
         away = bernstein(self._variance(count), largest, log)
         return Accuracy(amount=away * self._scale(count), confidence=sure)
 
+    @property
+    def publishes(self) -> str:
+        return f"the {self.of}"
+
+    def _moves(self, fakes: int, reports: int) -> Moves:
+        """Complete reports of only ones or only zeros, or all messages in the digit that counts most.
+
+        In a mean the others may be at the other end, and an incomplete report does not add to the number of reports.
+        """
+        weights = [Fraction(2 ** (self.planes - 1 - plane), self._steps) for plane in range(self.planes)]
+        gaps = [(weight, exactly(lie), 1 - 2 * exactly(lie)) for weight, lie in zip(weights, self.lies, strict=True)]
+        ones = sum(weight * (1 - lie) / gap for weight, lie, gap in gaps)
+        zeros = sum(weight * lie / gap for weight, lie, gap in gaps)
+        # a single digit is a complete report
+        heaviest = (
+            fakes * self.planes * max(weight / gap for weight, _, gap in gaps) if self.planes > 1 else Fraction(0)
+        )
+        low, width = exactly(self.low), exactly(self.high) - exactly(self.low)
+        if self.of == "mean":
+            swing = fakes * (ones + zeros) / reports
+            return Moves(float(width * max(heaviest / (reports - fakes), swing)), float(width * swing))
+        up = max(width * heaviest, fakes * (low + width * ones), Fraction(0))
+        return Moves(float(up), float(max(fakes * (width * zeros - low), Fraction(0))))
+
 
 def check_ends(low: Number, high: Number) -> None:
     """Two public bounds whose distance is a double. Raises if it is not."""
@@ -214,9 +239,9 @@ def real_sum(
 ) -> Any:
     """The sum of one number from each client, clamped to two public bounds.
 
-    By "digits" each binary digit is a randomized bit, of `planes` digits; a bad client moves the sum by about one
-    range. By "split and mix", of `steps` steps, the error is that of a trusted curator, and one bad client can move the
-    sum to anything.
+    By "digits" each binary digit is a randomized bit, of `planes` digits; a bad client moves the sum by up to half of
+    the digits in ranges (`influence`). By "split and mix", of `steps` steps, the error is that of a trusted curator,
+    and one bad client can move the sum to anything.
     """
     from discreet.shuffle.split_and_mix import SplitAndMix
 

@@ -15,6 +15,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, check_positive, exactly, exp_bounds, significant
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.influence import Moves
 from discreet.guarantees.privacy_loss.compose import Factors
 from discreet.guarantees.privacy_loss.finite_pairs import ResponsePair
 from discreet.guarantees.privacy_loss.pairs import LaplacePair
@@ -160,6 +161,18 @@ class SplitAndMix(Protocol):
         noise = times * float(Laplace(scale=self.scale, step=1).error(1 - (1 - each) / times))
         rounding = math.sqrt(count * math.log(2 / (1 - each)) / 2)
         return Accuracy(amount=(noise + rounding) * self._unit(count), confidence=sure)
+
+    @property
+    def publishes(self) -> str:
+        return f"the {self.of}"
+
+    def _moves(self, fakes: int, reports: int) -> Moves:
+        """One share can be any number: the sum becomes whatever one client likes."""
+        return Moves(math.inf, math.inf) if fakes else Moves(0.0, 0.0)
+
+    def _left(self, honest: int, delta: Number) -> Guarantee | None:
+        """Each adds the part of the noise that `at_least` of them need. With fewer, nothing is known."""
+        return super()._left(honest, delta) if honest >= self.at_least else None
 
 
 def shares_for(honest: int, protocol: SplitAndMix) -> int:

@@ -12,12 +12,12 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import discreet as dp
 from discreet.cli.shuffle.options import files_of
-from discreet.shuffle.channel import keys
+from discreet.shuffle.channel import admission, blind_rsa, keys
 from discreet.shuffle.channel.analyzer import Analyzer
 from discreet.shuffle.channel.client import Client
 from discreet.shuffle.channel.opening import Openers
@@ -83,8 +83,19 @@ class Poll:
         return dp.Ledger.open(self.ledger_at, protects=unit, limit=limit, rule="basic", checkpoint=beside)
 
 
+@lru_cache
+def signer(number: int = 0) -> blind_rsa.PrivateKey:
+    """An issuer's key: a small one, the same for all tests."""
+    return blind_rsa.generate(blind_rsa.SMALLEST)
+
+
 def make_poll(
-    folder: Path, place: tuple[str, str, str] | None = None, minimum: int = 10, description: dict | None = None
+    folder: Path,
+    place: tuple[str, str, str] | None = None,
+    minimum: int = 10,
+    description: dict | None = None,
+    *,
+    admission_by: blind_rsa.PrivateKey | None = None,
 ) -> Poll:
     """A new task; without a place its databases are files beside it."""
     path = folder / "poll.toml"
@@ -97,7 +108,10 @@ def make_poll(
         delta=DELTA,
         shuffler_key=keys.public_of(own.outer),
         analyzer_key=keys.public_of(other.inner),
+        issuer_key=admission_by.modulus if admission_by else b"",
     )
+    if admission_by:
+        admission.save_key(admission_by, files.issuer_key)
     own.save(files.shuffler_key)
     other.save(files.analyzer_key)
     task.save(path)

@@ -3,7 +3,19 @@
 import typer
 
 from discreet.cli.manual import manual
-from discreet.cli.shuffle import analyzer, check, close, init, report, shuffler, simulate, tokens
+from discreet.cli.shuffle import (
+    analyzer,
+    check,
+    close,
+    influence,
+    init,
+    issuer,
+    report,
+    shuffler,
+    simulate,
+    tokens,
+    vouchers,
+)
 
 
 def shuffle() -> None:
@@ -30,10 +42,13 @@ for command in (
     init.init,
     check.check,
     tokens.tokens,
+    vouchers.vouchers,
     analyzer.analyzer,
     shuffler.shuffler,
+    issuer.issuer,
     report.report,
     close.close,
+    influence.influence,
     simulate.simulate,
 ):
     app.command(help=manual(command))(command)

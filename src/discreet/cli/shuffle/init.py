@@ -51,8 +51,19 @@ def init(
     analyzer: Annotated[
         str, typer.Option(help="Where the analyzer will be.", rich_help_panel=SERVED)
     ] = "http://127.0.0.1:7001",
+    admission: Annotated[
+        bool,
+        typer.Option(
+            "--admission",
+            help="One report per person: an issuer signs a ticket for each voucher.",
+            rich_help_panel=PROMISED,
+        ),
+    ] = False,
+    issuer: Annotated[
+        str, typer.Option(help="Where the issuer will be, with --admission.", rich_help_panel=SERVED)
+    ] = "http://127.0.0.1:7003",
 ) -> None:
-    """Write a task file for everybody, and a key file for each of the two services.
+    """Write a task file for everybody, and a key file for each of the services.
 
     Give the task file to every client, and each key file only to its service.
 
@@ -60,10 +71,14 @@ def init(
       $ discreet shuffle init poll.toml
       $ discreet shuffle init lunch.toml --choices tea,coffee --clients 200
       $ discreet shuffle init vote.toml --bit --epsilon 0.5 --minimum 500
+      $ discreet shuffle init vote.toml --bit --admission
     """
     terms: dict[str, Any] = {"clients": clients, "epsilon": epsilon, "delta": delta, "honest": honest}
     named = COUNTRIES if choices is None and not bit else choices
-    write_task(task, choices=named, bit=bit, shuffler=shuffler, analyzer=analyzer, minimum=minimum, **terms)
+    admitted = issuer.rstrip("/") if admission else None
+    write_task(
+        task, choices=named, bit=bit, shuffler=shuffler, analyzer=analyzer, issuer=admitted, minimum=minimum, **terms
+    )
 
 
 def write_task(
@@ -73,11 +88,12 @@ def write_task(
     bit: bool = False,
     shuffler: str,
     analyzer: str,
+    issuer: str | None = None,
     **terms: Any,
 ) -> None:
-    """Write a task and the keys of both services."""
+    """Write a task and the keys of its services. With the address of an issuer, it admits people by tickets."""
     from discreet import shuffle
-    from discreet.shuffle.channel import keys
+    from discreet.shuffle.channel import admission, blind_rsa, keys
     from discreet.shuffle.channel.task import Task
 
     if bit and choices is not None:
@@ -98,13 +114,14 @@ def write_task(
             )
         protocol = shuffle.histogram(choices=named, **terms)
     files = files_of(path)
-    for present in (path, files.shuffler_key, files.analyzer_key):
+    for present in (path, files.shuffler_key, files.analyzer_key, *((files.issuer_key,) if issuer else ())):
         if os.path.exists(present):  # also where such a name cannot be
             raise InvalidArgument(
                 f"{present} exists. A new task needs new keys: choose another name.", code="file-exists"
             )
     own, other = keys.ShufflerKeys.made(), keys.AnalyzerKeys.made()
     other = keys.AnalyzerKeys(operator=own.operator, inner=other.inner)
+    signer = blind_rsa.generate() if issuer else None
     task = Task(
         description=protocol.described(),
         epsilon=terms["epsilon"],
@@ -113,9 +130,15 @@ def write_task(
         analyzer_key=keys.public_of(other.inner),
         shuffler=shuffler.rstrip("/"),
         analyzer=analyzer.rstrip("/"),
+        issuer_key=signer.modulus if signer else b"",
+        issuer=issuer or "",
     )
     own.save(files.shuffler_key)
     other.save(files.analyzer_key)
+    if signer:
+        admission.save_key(signer, files.issuer_key)
     task.save(path)
     print(f"{path}: the task, for everybody. {protocol.minimum} reports or more are released, no fewer.")
     print(f"{files.shuffler_key}: for the shuffler only.\n{files.analyzer_key}: for the analyzer only.")
+    if signer:
+        print(f"{files.issuer_key}: for the issuer only.")

@@ -61,13 +61,15 @@ class Files(NamedTuple):
     shuffler_store: Path
     analyzer_store: Path
     ledger: Path
+    issuer_key: Path
+    issuer_store: Path
 
 
 def files_of(task: Path) -> Files:
-    """poll.toml has poll.shuffler.key, poll.analyzer.key, poll.shuffler.db, poll.analyzer.db and poll.ledger."""
+    """poll.toml has poll.shuffler.key, poll.shuffler.db, the same of the analyzer and the issuer, and poll.ledger."""
     if not task.name:
         raise InvalidArgument(
             f"{task} is a folder. Name a file for the task, such as poll.toml.", code="file-not-writable"
         )
-    ends = ("shuffler.key", "analyzer.key", "shuffler.db", "analyzer.db", "ledger")
+    ends = ("shuffler.key", "analyzer.key", "shuffler.db", "analyzer.db", "ledger", "issuer.key", "issuer.db")
     return Files(*(task.with_name(f"{task.stem}.{end}") for end in ends))

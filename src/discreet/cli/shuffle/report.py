@@ -34,6 +34,9 @@ def report(
             show_default=False,
         ),
     ] = None,
+    voucher: Annotated[
+        str | None, typer.Option(help="The voucher you were given, of a task with an issuer.", show_default=False)
+    ] = None,
 ) -> None:
     """Send one client's answer.
 
@@ -43,19 +46,40 @@ def report(
       $ discreet shuffle report poll.toml IL --token 5f0c…
       $ DISCREET_TOKEN=5f0c… discreet shuffle report poll.toml IL
       $ discreet shuffle report poll.toml IL
+      $ discreet shuffle report poll.toml IL --voucher 91ab…
 
-    The last one is for an open poll, whose shuffler issues a token to everybody who asks.
+    The third one is for an open poll, whose shuffler issues a token to everybody who asks.
     """
     from discreet.shuffle.channel.client import Client, ask_for_token
     from discreet.shuffle.channel.task import Task
 
     known = Task.load(task)
-    own = _token(task, known, token or os.environ.get(TOKEN))
-    client, value = None if own is None else Client(known, own), _answer(known, answer)
+    value = _answer(known, answer)
+    own = None if voucher else _token(task, known, token or os.environ.get(TOKEN))
+    client = None if own is None else Client(known, own)
     print(clean(known.promise), flush=True)  # before anything is sent
-    client = client or Client(known, ask_for_token(known))
-    client.report(value)
+    if voucher:
+        _report_with(task, known, voucher, value)
+    else:
+        client = client or Client(known, ask_for_token(known))
+        client.report(value)
     print("Your report was taken.")
+
+
+def _report_with(path: Path, task: Task, voucher: str, value: Any) -> None:
+    """Report with a ticket for a voucher. Until the report is taken, the request of the ticket is kept in a file."""
+    from discreet.shuffle.channel import admission
+    from discreet.shuffle.channel.client import Client
+
+    said = voucher.strip().lower()
+    kept = admission.request_file(path, said)
+    if kept.exists():
+        request = admission.TicketRequest.load(kept, task.issuer_key, task.hash)
+        client = Client.admitted(task, said, request)
+    else:
+        client = Client.admitted(task, said, save=kept)
+    client.report(value)
+    kept.unlink()
 
 
 def _token(path: Path, task: Task, given: str | None) -> bytes | None:
@@ -72,6 +96,11 @@ def _token(path: Path, task: Task, given: str | None) -> bytes | None:
             raise InvalidArgument(
                 "The token must be hexadecimal digits. Copy all of it.", code="shuffle-not-accepted"
             ) from None
+    if task.issuer_key:
+        raise InvalidArgument(
+            "This task admits people by tickets. Give the voucher that you were given: --voucher …",
+            code="command-token",
+        )
     issuer = files_of(path).shuffler_key
     if not issuer.exists():
         return None

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli.shuffle.options import TaskFile, files_of
+from discreet.errors import InvalidArgument
 
 
 def tokens(task: TaskFile, count: Annotated[int, typer.Argument(help="How many.", min=1, max=10_000_000)]) -> None:
@@ -21,5 +22,11 @@ def tokens(task: TaskFile, count: Annotated[int, typer.Argument(help="How many."
     from discreet.shuffle.channel.task import Task
 
     known, secrets = Task.load(task), keys.ShufflerKeys.load(files_of(task).shuffler_key)
+    if known.issuer_key:
+        raise InvalidArgument(
+            "This task admits people by tickets of its issuer. Print vouchers instead: discreet shuffle vouchers "
+            f"{task} {count}",
+            code="shuffle-has-issuer",
+        )
     for _ in range(count):
         print(keys.token_for(secrets.registration, known.hash).hex())

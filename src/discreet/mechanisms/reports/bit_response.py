@@ -117,6 +117,10 @@ class SubsetSelection(_PackedBits):
     def report_bits(self) -> int:
         return self.width * (self.size - 1).bit_length() if self.listed else self.size
 
+    @property
+    def most_supported(self) -> int:
+        return self.width
+
     @cached_property
     def support(self) -> Support:
         weight = exactly(self.odds) * self.width

@@ -151,6 +151,11 @@ class FrequencyOracle:
         """How many numbers a report has. None if it is one plain number."""
         return None
 
+    @property
+    def most_supported(self) -> int:
+        """How many values one valid report supports at most. Somebody may report what nobody draws."""
+        return self.size
+
     def as_reports(self, reports: Data) -> Reports:
         """Reports as an array of the shape that this oracle makes. Raises if they have another shape."""
         return whole_numbers(reports, self.columns)
@@ -206,6 +211,10 @@ class DirectResponse(FrequencyOracle):
     @property
     def report_bits(self) -> int:
         return (self.size - 1).bit_length()
+
+    @property
+    def most_supported(self) -> int:
+        return 1
 
     def laws(self) -> Mapping[Hashable, Mapping[Hashable, Fraction]]:
         self._check_enumerable(self.size)

@@ -137,6 +137,10 @@ class ProjectiveResponse(FrequencyOracle):
     def report_bits(self) -> int:
         return (self.points - 1).bit_length()
 
+    @property
+    def most_supported(self) -> int:
+        return min(self.size, self._spanned(self.dimension - 1))
+
     def laws(self) -> Mapping[Hashable, Mapping[Hashable, Fraction]]:
         self._check_enumerable(self.points)
         every = self._vectors(np.arange(self.points))

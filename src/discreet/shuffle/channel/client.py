@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from discreet.closing import Closed, closed
 from discreet.errors import InvalidArgument, NotAllowed, ServiceUnavailable
 from discreet.extras import need
 from discreet.shuffle.channel import keys, wire
+from discreet.shuffle.channel.admission import VOUCHER, TicketRequest, is_voucher
 from discreet.shuffle.channel.task import Task
 
 TRIES = 5
@@ -34,11 +36,34 @@ class Client(Closed):
     """
 
     def __init__(self, task: Task, token: bytes) -> None:
-        if len(token) != wire.TOKEN:
+        if len(token) != task.shape.token:
             raise InvalidArgument(
-                f"A token has {2 * wire.TOKEN} hexadecimal digits. Ask for a complete one.", code="shuffle-not-accepted"
+                f"A token of this task has {2 * task.shape.token} hexadecimal digits. Ask for a complete one.",
+                code="shuffle-not-accepted",
             )
         self.task, self._token = task, token
+
+    @classmethod
+    def admitted(
+        cls, task: Task, voucher: str, request: TicketRequest | None = None, *, save: Path | None = None
+    ) -> Client:
+        """A client with a ticket that the issuer signs for a voucher.
+
+        The issuer signs one request for each voucher, and the same one again if an answer is lost. `save` is a new file
+        that keeps it: on the next try pass it as `request` (`TicketRequest.load`). It holds what only the device knows.
+        """
+        if not task.issuer_key:
+            raise InvalidArgument(
+                "This task has no issuer, so it takes no vouchers. Give a token.", code="shuffle-no-issuer"
+            )
+        if not is_voucher(voucher):
+            raise InvalidArgument(
+                f"A voucher has {2 * VOUCHER} hexadecimal digits. Copy all of it.", code="shuffle-not-accepted"
+            )
+        asked = request or TicketRequest.made(task.issuer_key, task.hash)
+        if request is None and save is not None:
+            asked.save(save)
+        return cls(task, asked.signed(_sign(task.issuer, voucher, asked.blinded)))
 
     def sealed(self, value: Any) -> bytes:
         """The report of one answer: randomized, sealed to the analyzer, then to the shuffler. Every call draws anew."""
@@ -65,7 +90,7 @@ class Client(Closed):
 
     def send(self, report: bytes) -> None:
         """Send a sealed report to the shuffler."""
-        code, _ = _post(self.task, "/v1/report", {"Authorization": f"Bearer {self._token.hex()}"}, report)
+        code, _ = _post(self.task.shuffler, "/v1/report", self._token.hex(), report, "shuffler")
         match code:
             case 200:
                 return
@@ -85,7 +110,7 @@ class Client(Closed):
 
 def ask_for_token(task: Task) -> bytes:
     """A token from the shuffler of an open poll, to which anybody may report."""
-    code, token = _post(task, "/v1/token", {}, b"")
+    code, token = _post(task.shuffler, "/v1/token", "", b"", "shuffler")
     if code != 200 or len(token) != wire.TOKEN:
         raise InvalidArgument(
             "This poll is not open to everybody. Give the token that you were issued: --token …, or DISCREET_TOKEN=… "
@@ -95,23 +120,40 @@ def ask_for_token(task: Task) -> bytes:
     return token
 
 
-def _post(task: Task, path: str, headers: dict[str, str], content: bytes) -> tuple[int, bytes]:
-    """What the shuffler answers. The same bytes are sent again if it cannot be reached or fails."""
-    httpx = need("httpx", "shuffle", "A client of the shuffler")
+def _sign(issuer: str, voucher: str, blinded: bytes) -> bytes:
+    """The issuer's signature of a blinded message."""
+    code, answer = _post(issuer, "/v1/admit", voucher, blinded, "issuer")
+    match code:
+        case 200:
+            return answer
+        case 409:
+            raise NotAllowed(
+                "This voucher was used for another ticket. It is good for one, on the device that asked first.",
+                code="shuffle-voucher-used",
+            )
+    raise InvalidArgument(
+        "The issuer rejected the voucher, or it has another task file. Ask for both again.", code="shuffle-not-accepted"
+    )
+
+
+def _post(address: str, path: str, token: str, content: bytes, name: str) -> tuple[int, bytes]:
+    """What a service answers. The same bytes are sent again if it cannot be reached or fails."""
+    httpx = need("httpx", "shuffle", f"A client of the {name}")
+    headers = HEADERS | ({"Authorization": f"Bearer {token}"} if token else {})
     for wait in range(TRIES):
         try:
-            found = httpx.post(f"{task.shuffler}{path}", content=content, headers=HEADERS | headers)
+            found = httpx.post(f"{address}{path}", content=content, headers=headers)
         except httpx.HTTPError:
             found = None
         except httpx.InvalidURL:
             raise InvalidArgument(
-                "The shuffler's address in the task file is not a URL. Write one, such as https://shuffler.example.",
+                f"The {name}'s address in the task file is not a URL. Write one, such as https://{name}.example.",
                 code="shuffle-task-unreadable",
             ) from None
         if found is not None and found.status_code < 500:
             return found.status_code, found.content
         time.sleep(0.1 * 2**wait)
-    raise ServiceUnavailable(f"The shuffler at {task.shuffler} cannot be reached. Nothing was counted; try again.")
+    raise ServiceUnavailable(f"The {name} at {address} cannot be reached. Nothing was counted; try again.")
 
 
 @closed

@@ -96,32 +96,12 @@ class _Secrets:
 
     def save(self, path: Path) -> None:
         """Write them to a new file that only its owner can read."""
-        try:
-            _write_new(path, self._text())
-        except FileExistsError:
-            raise InvalidArgument(
-                f"{path} exists, and its keys belong to another task. Choose another name.", code="file-exists"
-            ) from None
-        except OSError as error:
-            raise InvalidArgument(
-                f"{path} cannot be written: {error.strerror}. Choose another place.", code="file-not-writable"
-            ) from None
+        save_new(path, self._text())
 
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read them. A file that others can read is refused."""
-        try:
-            mode, text = stat.S_IMODE(path.stat().st_mode), path.read_bytes()
-        except OSError as error:
-            raise InvalidArgument(
-                f"The keys {path} cannot be read: {error.strerror}. Name the file made with the task.",
-                code="file-not-readable",
-            ) from None
-        if mode & 0o077:
-            raise InvalidArgument(
-                f"Other users can read the secret keys in {path}. Make them readable by you alone: chmod 600 {path}",
-                code="shuffle-keys-exposed",
-            )
+        text = read_secret(path)
         try:
             found: dict[str, Any] = tomllib.loads(text.decode("ascii"))
             whole = {one.name: bytes.fromhex(found[one.name]) for one in fields(cls)}
@@ -162,6 +142,37 @@ class AnalyzerKeys(_Secrets):
     inner: bytes = field(repr=False)
     """The private key of messages."""
     deleted_in_the_end: ClassVar[tuple[str, ...]] = ("inner",)
+
+
+def save_new(path: Path, text: str) -> None:
+    """Write secrets to a new file that only its owner can read."""
+    try:
+        _write_new(path, text)
+    except FileExistsError:
+        raise InvalidArgument(
+            f"{path} exists, and its keys belong to another task. Choose another name.", code="file-exists"
+        ) from None
+    except OSError as error:
+        raise InvalidArgument(
+            f"{path} cannot be written: {error.strerror}. Choose another place.", code="file-not-writable"
+        ) from None
+
+
+def read_secret(path: Path) -> bytes:
+    """Read a file of secrets. One that others can read is refused."""
+    try:
+        mode, text = stat.S_IMODE(path.stat().st_mode), path.read_bytes()
+    except OSError as error:
+        raise InvalidArgument(
+            f"The keys {path} cannot be read: {error.strerror}. Name the file made with the task.",
+            code="file-not-readable",
+        ) from None
+    if mode & 0o077:
+        raise InvalidArgument(
+            f"Other users can read the secret keys in {path}. Make them readable by you alone: chmod 600 {path}",
+            code="shuffle-keys-exposed",
+        )
+    return text
 
 
 def forget(path: Path, *names: str) -> None:

@@ -11,7 +11,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from discreet.errors import DiscreetError, InvalidArgument
-from discreet.shuffle.channel import keys, wire
+from discreet.shuffle.channel import admission, keys, wire
 from discreet.shuffle.channel.opening import Openers
 from discreet.shuffle.channel.store import CutBatch, Outcome, ShufflerStore, State, StoredReport
 from discreet.shuffle.channel.task import Task
@@ -61,22 +61,29 @@ class Shuffler:
         """
         shape, task, secrets = self.task.shape, self.task.hash, self._keys  # it may be deleted meanwhile
         answers: list[Answer] = ["malformed"] * len(uploads)
-        known: list[tuple[int, bytes, bytes]] = []
+        known: list[tuple[int, admission.Ticket, bytes]] = []
         for index, (token, report) in enumerate(uploads):
-            client = keys.client_of(token, secrets.registration, task) if len(report) == shape.report else None
-            if client is not None:
-                known.append((index, client, report))
-        sealed = [(report, wire.outer(task, client)) for _, client, report in known]
+            ticket = self._ticket(token, secrets) if len(report) == shape.report else None
+            if ticket is not None:
+                known.append((index, ticket, report))
+        sealed = [(report, wire.outer(task, ticket.client)) for _, ticket, report in known]
         opened = self._openers.reports(sealed, secrets.outer) if secrets.outer else [b""] * len(sealed)
         rows = [
-            (index, _row(secrets, client, report, content))
-            for (index, client, report), content in zip(known, opened, strict=True)
+            (index, _row(secrets, ticket.message, report, content))
+            for (index, ticket, report), content in zip(known, opened, strict=True)
             if content is not None
         ]
         outcomes: list[Outcome] = self.store.accept([row for _, row in rows])
         for (index, _), outcome in zip(rows, outcomes, strict=True):
             answers[index] = outcome
         return answers
+
+    def _ticket(self, token: bytes, secrets: keys.ShufflerKeys) -> admission.Ticket | None:
+        """Who may report with this: a ticket if the task has an issuer, and else a token of our own."""
+        if self.task.issuer_key:
+            return admission.accepted(token, self.task.issuer_key, self.task.hash)
+        client = keys.client_of(token, secrets.registration, self.task.hash)
+        return None if client is None else admission.Ticket(client, client)
 
     def new_token(self) -> bytes:
         """A token for a client that nobody knows."""

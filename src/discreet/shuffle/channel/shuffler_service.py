@@ -18,9 +18,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, InvalidArgument
 from discreet.extras import need
-from discreet.shuffle.channel import wire
 from discreet.shuffle.channel.service import JSON, NOT_ACCEPTED, OK, Application, Request, Route, constant, in_json
 from discreet.shuffle.channel.service import Answer as Response
 from discreet.shuffle.channel.shuffler import Answer, Reply, Shuffler, Standing
@@ -78,6 +77,11 @@ def application(shuffler: Shuffler, operator: bytes, analyzer: str, *, anybody: 
 
     With `anybody` it issues a token to whoever asks, so nothing limits how often one person reports.
     """
+    if anybody and shuffler.task.issuer_key:
+        raise InvalidArgument(
+            "This task admits people by tickets of its issuer, so its shuffler cannot be open. Leave out --open.",
+            code="shuffle-has-issuer",
+        )
     shape = shuffler.task.shape
     group = GroupCommit(shuffler)
     deliver, trouble = asyncio.Event(), list[str]()
@@ -106,7 +110,7 @@ def application(shuffler: Shuffler, operator: bytes, analyzer: str, *, anybody: 
         body = await request.body(MOST * shape.upload)
         if not body or len(body) % shape.upload:
             return NOT_ACCEPTED
-        found = [_split(body[start : start + shape.upload]) for start in range(0, len(body), shape.upload)]
+        found = [_split(body[start : start + shape.upload], shape.token) for start in range(0, len(body), shape.upload)]
         said: list[Answer] = []
         for start in range(0, len(found), MOST // 4):
             said += await asyncio.to_thread(shuffler.accept, found[start : start + MOST // 4])
@@ -139,8 +143,8 @@ def application(shuffler: Shuffler, operator: bytes, analyzer: str, *, anybody: 
     return Application(running=running, routes=routes, for_browsers=FOR_BROWSERS)
 
 
-def _split(upload: bytes) -> tuple[bytes, bytes]:
-    return upload[: wire.TOKEN], upload[wire.TOKEN :]
+def _split(upload: bytes, token: int) -> tuple[bytes, bytes]:
+    return upload[:token], upload[token:]
 
 
 async def _deliver(

@@ -16,11 +16,13 @@ from discreet.errors import InvalidArgument
 from discreet.exact.canonical import canonical
 from discreet.guarantees.guarantee import Approx
 from discreet.mechanisms.protocol import meets
-from discreet.shuffle.channel.wire import MessageSizes
+from discreet.shuffle.channel import admission, blind_rsa
+from discreet.shuffle.channel.wire import TOKEN, MessageSizes
 from discreet.shuffle.protocol import Protocol, from_description
 
 FORMAT = "discreet/shuffle/v1"
-SHUFFLER, ANALYZER = "http://127.0.0.1:7002", "http://127.0.0.1:7001"
+SHUFFLER, ANALYZER, ISSUER = "http://127.0.0.1:7002", "http://127.0.0.1:7001", "http://127.0.0.1:7003"
+SCHEME = "RSABSSA-SHA384-PSS-Randomized"
 _KEY = re.compile(r"[0-9a-f]{64}")
 
 
@@ -42,6 +44,9 @@ class Task:
     analyzer_key: bytes
     shuffler: str = SHUFFLER
     analyzer: str = ANALYZER
+    issuer_key: bytes = b""
+    """The modulus of who admits people. Empty if the shuffler's own tokens do."""
+    issuer: str = ISSUER
 
     @cached_property
     def protocol(self) -> Protocol:
@@ -51,7 +56,8 @@ class Task:
     @cached_property
     def shape(self) -> MessageSizes:
         """The length of everything that is sent."""
-        return MessageSizes(self.protocol.messages, self.protocol.length)
+        token = admission.length_of(self.issuer_key) if self.issuer_key else TOKEN
+        return MessageSizes(self.protocol.messages, self.protocol.length, token)
 
     @cached_property
     def canonical(self) -> bytes:
@@ -69,7 +75,11 @@ class Task:
             "shuffler": self.shuffler_key.hex(),
             "analyzer": self.analyzer_key.hex(),
         }
-        return canonical(facts)
+        return canonical(facts | self._admission)
+
+    @property
+    def _admission(self) -> dict[str, dict[str, str]]:
+        return {"admission": {"scheme": SCHEME, "key": self.issuer_key.hex()}} if self.issuer_key else {}
 
     @cached_property
     def hash(self) -> bytes:
@@ -78,6 +88,8 @@ class Task:
 
     def check(self) -> None:
         """Refuse a task whose noise, for the honest part of the smallest batch, does not satisfy its promise."""
+        if self.issuer_key:
+            blind_rsa.public_key(self.issuer_key)
         if not meets(self.protocol.guarantee(), Approx(epsilon=self.epsilon, delta=self.delta)):
             raise InvalidArgument(
                 f"The noise of this task does not guarantee ε = {self.epsilon:g}, δ = {self.delta:g}. "
@@ -90,11 +102,14 @@ class Task:
         """What is promised to a client, and who must be trusted for it. Show it before anything is sent."""
         protocol, left = self.protocol, self.protocol.if_they_collude
         together = "they learn your answer" if left is None else f"{left} is left"
+        admitted = (
+            f" The issuer ({self.issuer}) knows that you take part, but not your report." if self.issuer_key else ""
+        )
         return (
             f"Promised to you: ε = {float(self.epsilon):g}, δ = {float(self.delta):g}, towards the analyzer and "
             f"everybody who reads the result. Trusted: that the shuffler ({self.shuffler}) and the analyzer "
             f"({self.analyzer}) do not work together (if they do, {together}), and that {protocol.at_least:,} of "
-            f"{protocol.minimum:,} clients randomize their answers."
+            f"{protocol.minimum:,} clients randomize their answers.{admitted}"
         )
 
     def save(self, path: Path) -> None:
@@ -114,9 +129,14 @@ class Task:
                 f"shuffler = {_toml(self.shuffler_key.hex())}",
                 f"analyzer = {_toml(self.analyzer_key.hex())}",
                 "",
+                *(
+                    f"[{name}]\nscheme = {_toml(one['scheme'])}\nkey = {_toml(one['key'])}\n"
+                    for name, one in self._admission.items()
+                ),
                 "[services]",
                 f"shuffler = {_toml(self.shuffler)}",
                 f"analyzer = {_toml(self.analyzer)}",
+                *((f"issuer = {_toml(self.issuer)}",) if self.issuer_key else ()),
                 "",
             )
         )
@@ -174,6 +194,8 @@ class Task:
             analyzer_key=bytes.fromhex(public[1]),
             shuffler=str(services.get("shuffler", SHUFFLER)).rstrip("/"),
             analyzer=str(services.get("analyzer", ANALYZER)).rstrip("/"),
+            issuer_key=_issuer_key(found, path),
+            issuer=str(services.get("issuer", ISSUER)).rstrip("/"),
         )
         try:
             task._try()
@@ -196,6 +218,7 @@ class Task:
                 analyzer_key=bytes.fromhex(found["analyzer"]),
                 shuffler=shuffler,
                 analyzer=analyzer,
+                issuer_key=bytes.fromhex(found["admission"]["key"]) if "admission" in found else b"",
             )
             task._try()
             if task.canonical != data:  # the same bytes again, or a part was not understood
@@ -231,6 +254,21 @@ def _table(found: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
             f"{path} has no section [{name}]. Ask for the complete file again.", code="shuffle-task-unreadable"
         )
     return table
+
+
+def _issuer_key(found: dict[str, Any], path: Path) -> bytes:
+    """The modulus in [admission]. Empty if the task has no such section."""
+    if "admission" not in found:
+        return b""
+    said = _table(found, "admission", path)
+    digits = said.get("key")
+    if set(said) != {"scheme", "key"} or said["scheme"] != SCHEME or not re.fullmatch(r"([0-9a-f]{2})+", str(digits)):
+        raise InvalidArgument(
+            f'{path} must have scheme = "{SCHEME}" and the hexadecimal digits of a key under [admission]. '
+            "Ask for the complete file again.",
+            code="shuffle-task-unreadable",
+        )
+    return bytes.fromhex(str(digits))
 
 
 def _toml_key(name: str) -> str:

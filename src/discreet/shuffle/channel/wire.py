@@ -2,7 +2,7 @@
 
 message   an answer's randomized message, sealed to the analyzer               48 + length bytes
 report    all messages of a client, sealed once more, to the shuffler          48 + messages · message
-upload    token, report: one of many in a batch of uploads                     48 + report
+upload    token or ticket, report: one of many in a batch of uploads           48 or more + report
 batch     task hash, number of reports, digest, and the messages of all clients in a random order
 """
 
@@ -32,6 +32,8 @@ class MessageSizes:
 
     messages: int
     length: int
+    token: int = TOKEN
+    """Bytes of what says that a client may report: a token, or a ticket of the issuer (admission.py)."""
 
     @property
     def message(self) -> int:
@@ -46,7 +48,7 @@ class MessageSizes:
     @property
     def upload(self) -> int:
         """Bytes of one report among many, with its token."""
-        return TOKEN + self.report
+        return self.token + self.report
 
 
 def inner(task: bytes) -> bytes:
