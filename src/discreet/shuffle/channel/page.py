@@ -132,7 +132,7 @@ def _picture(rows: Sequence[tuple[str, float]], error: float | None, sure: str) 
     shown = rows if drawn is None else [rows[row] for row in drawn]
     low, high = min(0.0, *(count - away for _, count in shown)), max(0.0, *(count + away for _, count in shown))
     longest = max(len(_label(name)) for name, _ in shown)
-    left = 12 + 7.3 * longest
+    left = 16 + 8.4 * longest
     scale = Scale(low, high if high > low else 1.0, left, _WIDTH - 24)
     bottom = _HEAD + _ROW * len(shown)
     about = f"Private numbers as bars, with {sure} intervals." if error is not None else "Private numbers as bars."
