@@ -18,12 +18,13 @@ from discreet.shuffle.channel import admission
 from ..shuffle.channel.polls import CHOICES, make_poll, serve, services, signer
 from .conftest import PACKAGE, run
 
-TESTS = 9
+TESTS = 10
 MUTANTS = {
     "a message that is not blinded": ("draws.below(modulus)", "1n"),
     "an answer that is not checked": ("power(signature, EXPONENT, modulus) === encoded ?", "true ?"),
     "an answer above the modulus": ("answer < modulus &&", ""),
     "a request that is not remembered": ("memory.setItem(key, JSON.stringify(kept));", ""),
+    "two requests at once": ("    kept = remembered();\n", "    kept = null;\n"),
     "a ticket of any task": ("hash, drawn.slice(32)", "new Uint8Array(32), drawn.slice(32)"),
     "a short key": ("{511,1023}", "{0,1023}"),
     "the voucher in the memory": (".slice(0, 16);\n  const key", " + voucher;\n  const key"),

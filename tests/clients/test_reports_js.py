@@ -88,7 +88,9 @@ MUTANTS = {
     "another task is not noticed": ("task.js", "pinned !== void 0 &&", "false &&", "a pinned hash"),
     "an answer is drawn anew in every round": ("survey.js", "if (kept === null)", "if (true)", "a repeated survey"),
     "a second report of a device": ("poll.js", 'memory.setItem(state, "sent");', "", "sent once"),
-    "a report that is sealed again after a failure": ("poll.js", "if (!kept)", "if (true)", "sent once"),
+    "a report that is sealed again after a failure": ("poll.js", "memory.setItem(key, kept);", "", "sent once"),
+    "two reports by a double click": ("poll.js", "memory.getItem(key) || made", "made", "sent once"),
+    "two tokens by a double click": ("poll.js", "memory.getItem(key) || issued", "issued", "sent once"),
 }
 """A file of the package, what stands there, what is wrong, and the name of the test that finds it."""
 

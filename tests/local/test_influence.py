@@ -52,6 +52,18 @@ def test_the_bound_is_the_worst_of_all_reports(method: str, epsilon: float) -> N
     assert not bound.can_withhold
 
 
+def test_shown_counts_can_change_by_more_and_the_text_says_so() -> None:
+    """They sum to the number of reports: what one choice gains, another loses."""
+    survey = dp.local.survey(domain_size=3, epsilon=1, method="unary")
+    of = {tuple(survey.oracle.supported(report[None])): report for report in every_report(survey.oracle)}
+    first, second = of[1, 0, 0], of[0, 1, 0]
+    others, bound = np.stack([first, second] * 40), survey.influence(20, users=100)
+    with_fakes = survey.analyze(np.concatenate([others, np.stack([first] * 20)]))
+    assert survey.analyze(others).value[1] - with_fakes.value[1] > bound.down + 9
+    assert survey.analyze(others).raw[1] - with_fakes.raw[1] == pytest.approx(bound.down)
+    assert "one of them can change by more" in str(bound)
+
+
 def test_of_any_text_only_one_count_is_bounded() -> None:
     bound = dp.local.survey(domain="strings", epsilon=1).influence(1, users=10)
     assert bound.together is None

@@ -114,6 +114,19 @@ def test_the_bound_of_hashed_counts(fakes: int) -> None:
     assert crowd == max(np.bincount(one.cells(one._places(one.choices), np.full(8, row))).max() for row in range(4))
 
 
+def test_hashed_counts_that_are_published_can_change_by_more_and_the_text_says_so() -> None:
+    one = dp.shuffle.HashedHistogram(clients=5000, minimum=20, fakes=1, rows=4, buckets=50, choices=tuple("abcdefgh"))
+    honest, fakes = one.encode_many(list("abcdefgh") * 500), 300
+    bound = one.influence(fakes, reports=4000 + fakes)
+    alone, lowered = one.analyze(honest).value, 0.0
+    for cell in range(one.alphabet - 1):
+        added = np.full(fakes * one.messages, cell)
+        shown = one.analyze(np.concatenate([honest, added]), reports=4000 + fakes).value
+        lowered = max(lowered, max(alone[choice] - shown[choice] for choice in alone))
+    assert lowered > bound.down
+    assert "Published counts can change by more." in str(bound)
+
+
 def test_a_large_list_of_choices_counts_as_one_crowd() -> None:
     one = dp.shuffle.HashedHistogram(
         clients=50, minimum=20, fakes=1, rows=2**16, buckets=5, choices=tuple(map(str, range(100)))
@@ -182,6 +195,9 @@ def test_influence_reads_as_a_sentence() -> None:
         "1 of 2 clients who send whatever they like can raise one count by at most 1.235 and lower it by at most "
         "123,457, and change all counts together by at most 0. Nothing is promised to the others: too few of them "
         "add noise."
+    )
+    assert "raise the sum by at most 10,000 and" in str(
+        Influence(fakes=1, reports=2, of="the sum", up=9999.5, down=0, left=None)
     )
 
 

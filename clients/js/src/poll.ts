@@ -74,7 +74,9 @@ export function poll(task: TaskBytes, options: PollOptions): Poll {
     if (!token) {
       const answer = await post("/v1/token", {});
       if (!answer.ok) throw new ReportError("token-needed", "This poll needs a token.");
-      memory.setItem(key, (token = hex(new Uint8Array(await answer.arrayBuffer()))));
+      const issued = hex(new Uint8Array(await answer.arrayBuffer()));
+      token = memory.getItem(key) || issued; // a double click: one token
+      memory.setItem(key, token);
     }
     if (!/^[0-9a-f]{96,}$/i.test(token)) throw new ReportError("not-accepted", "A token has 96 hexadecimal digits.");
     return token;
@@ -103,7 +105,12 @@ export function poll(task: TaskBytes, options: PollOptions): Poll {
       const token = await ownToken();
       const key = await name(token.slice(0, 32)); // a token has one report
       let kept = memory.getItem(key);
-      if (!kept) memory.setItem(key, (kept = hex((await sealed(value, token)).report)));
+      if (!kept) {
+        const made = hex((await sealed(value, token)).report);
+        if (memory.getItem(state) === "sent") throw new ReportError(...ANSWERS[409]!); // meanwhile, by a double click
+        kept = memory.getItem(key) || made;
+        memory.setItem(key, kept);
+      }
       const { status } = await post("/v1/report", { Authorization: `Bearer ${token}` }, unhex(kept));
       if (status !== 200) throw new ReportError(...(ANSWERS[status] ?? ANSWERS[400]!));
       memory.setItem(state, "sent");

@@ -171,3 +171,12 @@ test("short and bad keys, other schemes and other tasks are refused before anyth
   await assert.rejects(admit(TASK, { issuer: "", voucher: VOUCHER, memory: memory(), hash: "00" }), refused("wrong-task"));
   assert.equal(seen.length, 0);
 });
+
+test("two calls at once send one request", async () => {
+  const kept = memory();
+  const seen = issuer();
+  const ask = () => admit(TASK, { issuer: "", voucher: VOUCHER, memory: kept });
+  const [first, second] = await Promise.all([ask(), ask()]);
+  assert.equal(first, second);
+  assert.equal(new Set(seen.map(({ body }) => body)).size, 1);
+});

@@ -239,12 +239,19 @@ tests["a report is sent once, and the same bytes after a failure"] = async ({ ve
   const { task, token } = vectors.poll;
   const sent = [];
   const answers = [];
+  const waiting = [];
+  let together = 1; // so many requests are answered at once
   const real = globalThis.fetch;
   globalThis.fetch = async (address, request) => {
-    sent.push([address, request, request.body && toHex(request.body)]);
+    const place = sent.push([address, request, request.body && toHex(request.body)]);
+    await new Promise((done) => {
+      waiting.push(done);
+      if (waiting.length >= together) waiting.splice(0).forEach((go) => go());
+    });
     const status = answers.shift();
     if (status === undefined) throw new TypeError("the network is down");
-    return new Response(status === 200 && String(address).endsWith("token") ? fromHex(token) : "x", { status });
+    const issued = place.toString(16).padStart(96, token.slice(0, 1));
+    return new Response(status === 200 && String(address).endsWith("token") ? fromHex(issued) : "x", { status });
   };
   try {
     const kept = memory();
@@ -284,6 +291,19 @@ tests["a report is sent once, and the same bytes after a failure"] = async ({ ve
     answers.push(200, 200);
     await poll(task, { shuffler: "https://s.example", memory: memory() }).send("a"); // an open poll hands out a token
     equal(sent.slice(-2).map(([to]) => to), ["https://s.example/v1/token", "https://s.example/v1/report"], "addresses");
+    // a double click: one token and one report, whether both calls meet at the network or one is over before
+    for (const [own, meet] of [[token, true], [undefined, true], [token, false]]) {
+      together = meet ? 2 : 1;
+      const open = poll(task, { shuffler: "https://s.example", memory: memory(), ...(own && { token: own }) });
+      const earlier = sent.length;
+      answers.push(200, 200, 200, 200);
+      await Promise.allSettled([open.send("a"), open.send("b")]);
+      [answers.length, together] = [0, 1];
+      equal(await open.state(), "sent", "the state after a double click");
+      const reports = sent.slice(earlier).filter(([to]) => to.endsWith("/v1/report"));
+      equal(new Set(reports.map(([, , body]) => body)).size, 1, "bodies of a double click");
+      equal(new Set(reports.map(([, { headers }]) => headers.Authorization)).size, 1, "tokens of a double click");
+    }
     answers.push(400);
     await refuses("token-needed", () => poll(task, { shuffler: "https://s.example", memory: memory() }).send("a"));
     await refuses("not-accepted", () => poll(task, { shuffler: "https://s.example", token: "12", memory: memory() }).send("a"));

@@ -64,4 +64,4 @@ def _amount(number: float) -> str:
     if number == 0:
         return "0"
     unit = 10.0 ** (math.floor(math.log10(number)) - 3)
-    return f"{math.ceil(number / unit - 1e-9) * unit:,.4g}" if number < 1e4 else f"{math.ceil(number):,}"
+    return f"{math.ceil(number / unit - 1e-9) * unit:,.4g}" if number < 9999 else f"{math.ceil(number):,}"

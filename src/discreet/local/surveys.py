@@ -144,6 +144,8 @@ class Survey(Device):
             down=float(each * lie),
             together=None if together is None else float(each * together),
             left=self.guarantee,
+            remark="This is about unbiased counts. Those that are shown sum to the number of reports, and one of them "
+            "can change by more.",
         )
 
     # --- on the device ---------------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ class HashedHistogram(Protocol):
 
     publishes: ClassVar[str] = "one count"
     _remark: ClassVar[str] = (
-        "This is before frequent values are taken out of the cells of others, which passes a part of it on."
+        "This is before frequent values are taken out of the cells of others. Published counts can change by more."
     )
 
     @property

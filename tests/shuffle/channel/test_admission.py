@@ -19,6 +19,8 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from discreet.cli.shuffle import report
+from discreet.cli.shuffle import ticket as ticket_command
 from discreet.cli.shuffle.options import files_of
 from discreet.errors import DiscreetError, InvalidArgument, NotAllowed, ServiceUnavailable
 from discreet.shuffle.channel import admission, blind_rsa, client, issuer, issuer_service, keys, shuffler_service, wire
@@ -142,6 +144,16 @@ def test_small_and_bad_keys_are_refused(modulus: bytes, poll: Poll, tmp_path: Pa
         changed.write_text(poll.path.read_text().replace(poll.task.issuer_key.hex(), modulus.hex()))
         with refuses(InvalidArgument, "shuffle-issuer-key"):
             Task.load(changed)
+
+
+def test_a_key_with_small_factors_takes_more_tries() -> None:
+    """Such a key is the issuer's own fault. The device draws again what has no inverse."""
+    number = 2**2047 + 1
+    number += -number % 1155
+    number += 1155 * (number % 2 == 0)
+    modulus = number.to_bytes(256, "big")
+    for _ in range(20):
+        assert math.gcd(int.from_bytes(TicketRequest.made(modulus, bytes(32)).blinded, "big"), number) == 1
 
 
 def test_a_key_has_a_sensible_length() -> None:
@@ -584,6 +596,65 @@ def test_a_client_gets_its_ticket(poll: Poll, answers: Callable[..., list[bytes]
         Client.admitted(poll.task, voucher)
 
 
+def a_request_is_for_one_task(folder: Path) -> None:
+    """Another task's issuer would sign it too, and its voucher would be lost."""
+    modulus, own, other = signer().modulus, bytes(32), bytes(31) + b"1"
+    TicketRequest.made(modulus, own).save(folder / "request")
+    TicketRequest.load(folder / "request", modulus, own)
+    with refuses(InvalidArgument, "file-not-readable"):
+        TicketRequest.load(folder / "request", modulus, other)
+    names = {admission.request_file(folder / "poll.toml", task, "ab" * 16) for task in (own, other)}
+    assert len(names) == 2
+
+
+def test_a_request_is_for_one_task(tmp_path: Path) -> None:
+    a_request_is_for_one_task(tmp_path)
+
+
+def a_report_with_a_voucher_is_drawn_once(poll: Poll) -> None:
+    """If the shuffler does not answer, the next try sends the same bytes. In the end no file is left."""
+    voucher, others, task, sent = admission.new_voucher(), admission.new_voucher(), poll.task, list[bytes]()
+    at, codes = an_issuer(poll, voucher, others), [500] * 5 + [200]
+
+    def post(address: str, path: str, token: str, content: bytes, name: str) -> tuple[int, bytes]:
+        if name == "issuer":
+            return 200, at.admit(token, content).signature
+        sent.append(content)
+        if (code := codes.pop(0)) == 500:
+            raise ServiceUnavailable("")
+        return code, b""
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "_post", post)
+        for _ in range(5):
+            with pytest.raises(ServiceUnavailable):
+                report._report_with(poll.path, task, voucher, CHOICES[0])
+        files = [*poll.path.parent.glob("*.ticket"), *poll.path.parent.glob("*.report")]
+        assert len(files) == 2
+        assert {one.stat().st_mode & 0o777 for one in files} == {0o600}
+        report._report_with(poll.path, task, voucher, CHOICES[1])
+        assert len(set(sent)) == 1, "a report is drawn again"
+        assert not any(one.exists() for one in files)
+        codes += [409]  # as after a lost answer: nothing is left that links a person to a ticket
+        with refuses(NotAllowed, "shuffle-reported-already"):
+            report._report_with(poll.path, task, others, CHOICES[1])
+        assert not [*poll.path.parent.glob("*.ticket"), *poll.path.parent.glob("*.report")]
+
+
+def test_a_report_with_a_voucher_is_drawn_once(poll: Poll) -> None:
+    a_report_with_a_voucher_is_drawn_once(poll)
+
+
+def test_a_ticket_can_be_had_before_the_report(poll: Poll, answers: Callable[..., list[bytes]], capsys) -> None:
+    voucher = admission.new_voucher()
+    asked = answers(voucher=voucher)
+    ticket_command.ticket(poll.path, f" {voucher.upper()}\n")
+    own = bytes.fromhex(capsys.readouterr().out)
+    assert poll.shuffler().accept([upload(poll.task, own)]) == ["accepted"]
+    assert len(asked) == 1
+    assert not [*poll.path.parent.glob("*.ticket")]
+
+
 def test_every_person_sends_the_same_number_of_bytes(poll: Poll) -> None:
     made = [TicketRequest.made(poll.task.issuer_key, poll.task.hash) for _ in range(50)]
     assert {len(one.blinded) for one in made} == {256}
@@ -650,7 +721,7 @@ def views_are_exchangeable(folder: Path) -> None:
     test_the_issuer_and_the_shuffler_together_cannot_tell_two_people_apart()
 
 
-FORGED, ELSEWHERE, BOUND, ONCE, VOUCHERS, MALFORMED = map(
+FORGED, ELSEWHERE, BOUND, ONCE, VOUCHERS, MALFORMED, DRAWN = map(
     _in_a_new_poll,
     (
         a_forged_ticket_is_malformed,
@@ -659,6 +730,7 @@ FORGED, ELSEWHERE, BOUND, ONCE, VOUCHERS, MALFORMED = map(
         a_ticket_counts_once,
         a_voucher_is_good_for_one_ticket,
         what_is_malformed_does_not_use_up_a_voucher,
+        a_report_with_a_voucher_is_drawn_once,
     ),
 )
 MUTANTS: dict[str, tuple[Any, str, str, str, Callable[[Path], None]]] = {
@@ -666,6 +738,11 @@ MUTANTS: dict[str, tuple[Any, str, str, str, Callable[[Path], None]]] = {
         admission, "accepted", "or not blind_rsa.verify(modulus, message, ticket[_DRAWN.stop :])", "", FORGED),
     "a ticket of any task": (
         admission, "message_of", 'b"admission" + task +', 'b"admission" + bytes(32) +', ELSEWHERE),
+    "a request of any task": (
+        admission, "request_file", "task, voucher", "voucher", a_request_is_for_one_task),
+    "a report that is drawn again": (
+        report, "_report_with", 'client.send(bytes.fromhex(sealed.read_text("ascii")))', "client.report(value)",
+        DRAWN),
     "a nullifier from the signature": (admission, "accepted", "CLIENT], message)", "CLIENT], ticket)", ONCE),
     "a name of one's own choice": (
         admission, "accepted", "ticket[:CLIENT] != client_of(message) or", "", BOUND),

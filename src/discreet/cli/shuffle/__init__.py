@@ -13,6 +13,7 @@ from discreet.cli.shuffle import (
     report,
     shuffler,
     simulate,
+    ticket,
     tokens,
     vouchers,
 )
@@ -46,6 +47,7 @@ for command in (
     analyzer.analyzer,
     shuffler.shuffler,
     issuer.issuer,
+    ticket.ticket,
     report.report,
     close.close,
     influence.influence,

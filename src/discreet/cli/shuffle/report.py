@@ -11,9 +11,10 @@ import typer
 from discreet.cli import completion
 from discreet.cli.output import clean
 from discreet.cli.shuffle.options import TaskFile, files_of
-from discreet.errors import InvalidArgument
+from discreet.errors import InvalidArgument, NotAllowed
 
 if TYPE_CHECKING:
+    from discreet.shuffle.channel.client import Client
     from discreet.shuffle.channel.task import Task
 
 TOKEN = "DISCREET_TOKEN"
@@ -67,19 +68,41 @@ def report(
 
 
 def _report_with(path: Path, task: Task, voucher: str, value: Any) -> None:
-    """Report with a ticket for a voucher. Until the report is taken, the request of the ticket is kept in a file."""
+    """Report with a ticket for a voucher.
+
+    Until the report is taken, the request of the ticket and the sealed report are kept in files: a report that is drawn
+    again on the next try would tell more than one does.
+    """
+    from discreet.shuffle.channel import keys
+
+    client, kept = admitted(path, task, voucher)
+    sealed = kept.with_suffix(".report")
+    if not sealed.exists():
+        keys.save_new(sealed, client.sealed(value).hex())
+    try:
+        client.send(bytes.fromhex(sealed.read_text("ascii")))
+    except NotAllowed:  # the ticket is of no use any more, and its files link it to this person
+        _delete(kept, sealed)
+        raise
+    _delete(kept, sealed)
+
+
+def admitted(path: Path, task: Task, voucher: str) -> tuple[Client, Path]:
+    """A client with the ticket of a voucher, and the file that keeps the request of the ticket."""
     from discreet.shuffle.channel import admission
     from discreet.shuffle.channel.client import Client
 
     said = voucher.strip().lower()
-    kept = admission.request_file(path, said)
-    if kept.exists():
-        request = admission.TicketRequest.load(kept, task.issuer_key, task.hash)
-        client = Client.admitted(task, said, request)
-    else:
-        client = Client.admitted(task, said, save=kept)
-    client.report(value)
-    kept.unlink()
+    kept = admission.request_file(path, task.hash, said)
+    if not kept.exists():
+        return Client.admitted(task, said, save=kept), kept
+    request = admission.TicketRequest.load(kept, task.issuer_key, task.hash)
+    return Client.admitted(task, said, request), kept
+
+
+def _delete(*files: Path) -> None:
+    for file in files:
+        file.unlink(missing_ok=True)
 
 
 def _token(path: Path, task: Task, given: str | None) -> bytes | None:

@@ -95,7 +95,8 @@ class TicketRequest:
 
     def save(self, path: Path) -> None:
         """Write it to a new file that only its owner can read."""
-        kept = {"drawn": self.drawn.hex(), "blinded": self.blinded.hex(), "inverse": f"{self.inverse:x}"}
+        kept = {"task": self.task.hex(), "drawn": self.drawn.hex(), "blinded": self.blinded.hex()}
+        kept["inverse"] = f"{self.inverse:x}"
         keys.save_new(path, json.dumps(kept) + "\n")
 
     @classmethod
@@ -103,11 +104,14 @@ class TicketRequest:
         """Read it. It must have been made for this task and this key."""
         try:
             found = json.loads(path.read_text("ascii"))
+            if found["task"] != task.hex():  # the issuer would sign it, and the voucher would be lost
+                raise ValueError
             drawn, blinded = bytes.fromhex(found["drawn"]), bytes.fromhex(found["blinded"])
             return cls(modulus=modulus, task=task, drawn=drawn, blinded=blinded, inverse=int(found["inverse"], 16))
         except (OSError, LookupError, TypeError, ValueError, RecursionError):
             raise InvalidArgument(
-                f"{path} is not a request for a ticket. Give the voucher on the device where it was used first.",
+                f"{path} is not a request for a ticket of this task. Give the voucher on the device where it was used "
+                "first.",
                 code="file-not-readable",
             ) from None
 
@@ -165,7 +169,7 @@ def is_voucher(text: str) -> bool:
     return len(text) == 2 * VOUCHER and not set(text) - set("0123456789abcdef")
 
 
-def request_file(task: Path, voucher: str) -> Path:
+def request_file(path: Path, task: bytes, voucher: str) -> Path:
     """Where a device keeps the request of a voucher: next to the task file, under a name that does not tell it."""
-    name = hashlib.sha256(b"".join((VERSION, b"request", voucher.encode()))).hexdigest()[:16]
-    return task.with_name(f"{task.stem}.{name}.ticket")
+    name = hashlib.sha256(b"".join((VERSION, b"request", task, voucher.encode()))).hexdigest()[:16]
+    return path.with_name(f"{path.stem}.{name}.ticket")

@@ -88,8 +88,10 @@ def blind(modulus: bytes, message: bytes) -> Blinded:
     """The prepared message, encoded and multiplied by r^e for a fresh uniform r."""
     public_key(modulus)
     number = int.from_bytes(modulus, "big")
-    encoded = encode(message, number.bit_length() - 1, random_integer(8 * SALT).to_bytes(SALT, "big"))
-    return blind_by(modulus, encoded, _unit(number))
+    while True:
+        encoded = encode(message, number.bit_length() - 1, random_integer(8 * SALT).to_bytes(SALT, "big"))
+        if math.gcd(int.from_bytes(encoded, "big"), number) == 1:  # always, unless the key has small factors
+            return blind_by(modulus, encoded, _unit(number))
 
 
 def blind_by(modulus: bytes, encoded: bytes, factor: int) -> Blinded:

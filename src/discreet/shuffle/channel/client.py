@@ -65,6 +65,11 @@ class Client(Closed):
             asked.save(save)
         return cls(task, asked.signed(_sign(task.issuer, voucher, asked.blinded)))
 
+    @property
+    def token(self) -> bytes:
+        """The token or the ticket, which is secret until it is used."""
+        return self._token
+
     def sealed(self, value: Any) -> bytes:
         """The report of one answer: randomized, sealed to the analyzer, then to the shuffler. Every call draws anew."""
         messages: list[int] = []
