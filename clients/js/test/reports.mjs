@@ -214,7 +214,15 @@ tests["what needs the larger entry says so"] = async ({ vectors, entry }) => {
     const oracle = { method: kind, size: 2, odds: 2 };
     await refuses("not-supported", () => survey(task({ survey: { kind: "numbers", oracle } })).encode(1));
   }
+  const noise = { kind: "mean", low: 0, high: 1, mechanism: { scale: 4, grid: 4 } };
+  const written = (described) => JSON.stringify({ format: "discreet/survey/v1", survey: described });
+  await refuses("not-supported", () => survey(written(noise)).encode(0.5));
   const all = await entry("all");
+  holds(Number.isFinite(await all.survey(written(noise)).encode(0.5)), "a number with Laplace noise");
+  const sketch = JSON.parse(vectors.larger.sketch).survey;
+  await refuses("not-supported", () => all.survey(written({ ...sketch, seed: 2 ** 53 })).encode("x"));
+  // a place beyond the oracle's would be reported as it is
+  await refuses("unknown-answer", () => all.survey(written({ kind: "text", oracle: { method: "direct", size: 3, odds: 2 } })).encode("x"));
   for (const name of ["text", "sketch"]) await all.survey(vectors.larger[name]).encode("x");
 };
 
@@ -288,6 +296,40 @@ tests["a report is sent once, and the same bytes after a failure"] = async ({ ve
     await refuses("token-needed", () => poll(task, { shuffler: "https://s.example", memory: memory() }).send("a"));
     await refuses("not-accepted", () => poll(task, { shuffler: "https://s.example", token: "12", memory: memory() }).send("a"));
     await refuses("unknown-answer", () => poll(task, { shuffler: "https://s.example", token, memory: memory() }).send("A"));
+  } finally {
+    globalThis.fetch = real;
+  }
+};
+
+tests["two clicks are one report, and who opts out meanwhile sends none"] = async ({ vectors, entry }) => {
+  const { poll } = await entry("index");
+  const { task, token } = vectors.poll;
+  const sent = [];
+  let afterToken = async () => {};
+  const real = globalThis.fetch;
+  globalThis.fetch = async (address) => {
+    sent.push(address.split("/").at(-1));
+    if (!address.endsWith("token")) return new Response("accepted\n");
+    await afterToken();
+    return new Response(crypto.getRandomValues(new Uint8Array(48)));
+  };
+  try {
+    const kept = memory();
+    const made = () => poll(task, { shuffler: "https://s.example", memory: kept });
+    await made().seal("a");
+    equal(sent, [], "what is shown is not sent");
+    const clicks = await Promise.allSettled([made().send("a"), made().send("a")]);
+    equal(clicks.map(({ status, reason }) => reason?.code ?? status), ["fulfilled", "reported-already"], "two clicks");
+    equal(sent.splice(0), ["token", "report"], "requests");
+    const quiet = poll(task, { shuffler: "https://s.example", memory: memory() });
+    afterToken = () => quiet.optOut();
+    await refuses("opted-out", () => quiet.send("a"));
+    equal([sent.splice(0), await quiet.state()], [["token"], "out"], "after opting out");
+    const written = memory(); // one token, however it is written
+    globalThis.fetch = async () => new Response("", { status: 400 });
+    for (const own of [token.toLowerCase(), token.toUpperCase()])
+      await refuses("not-accepted", () => poll(task, { shuffler: "https://s.example", token: own, memory: written }).send("a"));
+    equal(written.kept.size, 1, "reports of one token");
   } finally {
     globalThis.fetch = real;
   }
