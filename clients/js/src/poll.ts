@@ -11,7 +11,7 @@ export const POLL = "discreet/shuffle/v1";
 const TRIES = 5;
 let turn: Promise<void> = Promise.resolve(); // one report after another: two clicks are one person
 const ANSWERS: Record<number, [string, string]> = {
-  400: ["not-accepted", "The token or the task is not the shuffler's."],
+  400: ["not-accepted", "The token or task is not the shuffler's."],
   409: ["reported-already", "Already reported."],
   410: ["closed", "The poll is closed."],
 };
@@ -83,9 +83,11 @@ export function poll(task: TaskBytes, options: PollOptions): Poll {
     return token.toLowerCase();
   }
 
-  async function sealed(value: unknown, token: string): Promise<Sealed> {
+  const drawn = async (value: unknown): Promise<bigint[]> =>
+    messagesOf((await opened).facts.protocol, value, drawsFrom(suite.random));
+
+  async function sealed(messages: bigint[], token: string): Promise<Sealed> {
     const { facts, hash } = await opened;
-    const messages = messagesOf(facts.protocol, value, drawsFrom(suite.random));
     const inner = await sealer(suite, unhex(facts.analyzer), joined(text(`${POLL}/inner`), hash));
     const outer = await sealer(
       suite,
@@ -99,10 +101,11 @@ export function poll(task: TaskBytes, options: PollOptions): Poll {
   async function sendNow(value: unknown): Promise<void> {
     const state = await name("state");
     if (memory.getItem(state) === "sent") throw new ReportError(...ANSWERS[409]!);
+    const messages = await drawn(value); // a wrong answer is refused before a token is asked for
     const token = await ownToken();
     const key = await name(token.slice(0, 32)); // a token has one report
     let kept = memory.getItem(key);
-    if (!kept) memory.setItem(key, (kept = hex((await sealed(value, token)).report)));
+    if (!kept) memory.setItem(key, (kept = hex((await sealed(messages, token)).report)));
     const { status } = await post("/v1/report", { Authorization: `Bearer ${token}` }, unhex(kept));
     if (status !== 200) throw new ReportError(...(ANSWERS[status] ?? ANSWERS[400]!));
     memory.setItem(state, "sent");
@@ -110,7 +113,7 @@ export function poll(task: TaskBytes, options: PollOptions): Poll {
   }
 
   return {
-    seal: (value) => sealed(value, options.token ?? ""),
+    seal: async (value) => sealed(await drawn(value), options.token ?? ""),
     send: (value) => (turn = turn.catch(() => {}).then(() => sendNow(value))),
     state: async () => memory.getItem(await name("state")),
     optOut: async () => memory.setItem(await name("state"), "out"),

@@ -317,7 +317,8 @@ tests["two clicks are one report, and who opts out meanwhile sends none"] = asyn
     const kept = memory();
     const made = () => poll(task, { shuffler: "https://s.example", memory: kept });
     await made().seal("a");
-    equal(sent, [], "what is shown is not sent");
+    await refuses("unknown-answer", () => made().send("A"));
+    equal(sent, [], "what is shown is not sent, and nothing of a wrong answer");
     const clicks = await Promise.allSettled([made().send("a"), made().send("a")]);
     equal(clicks.map(({ status, reason }) => reason?.code ?? status), ["fulfilled", "reported-already"], "two clicks");
     equal(sent.splice(0), ["token", "report"], "requests");

@@ -199,11 +199,9 @@ def _oracle(found: dict[str, Any]) -> FrequencyOracle:
     given = {one.name: from_plain(found[one.name]) for one in fields(kind)}
     size = int(found["size"])
     # more than any survey here would choose: a device could not hold the report, or would round its number
-    if (
-        (size > LARGEST_LISTED
-        and kind is not LocalHashing)
-        or given.get("prime", 2) ** min(given.get("dimension", 2), 64) > _SAFE
-    ):
+    if (size > LARGEST_LISTED and kind is not LocalHashing) or given.get("prime", 2) ** min(
+        given.get("dimension", 2), 64
+    ) > _SAFE:
         raise ValueError
     made: FrequencyOracle = kind(**given | {"size": size})
     return made
