@@ -27,7 +27,7 @@ from .conftest import PACKAGE, run
 QUICK, MANY = 5_000, 1_000_000
 LARGEST = 4000
 """Bytes of the main entry, compressed."""
-TESTS = 16
+TESTS = 17
 MUTANTS = {
     "a biased coin": ("exact.js", "below(whole) < part", "below(whole) <= part", "a coin has"),
     "modulo bias": ("exact.js", "if (drawn < bound) return drawn;", "return drawn % bound;", "a uniform number"),
@@ -88,9 +88,21 @@ MUTANTS = {
     "another task is not noticed": ("task.js", "pinned !== void 0 &&", "false &&", "a pinned hash"),
     "an answer is drawn anew in every round": ("survey.js", "if (kept === null)", "if (true)", "a repeated survey"),
     "a second report of a device": ("poll.js", 'memory.setItem(state, "sent");', "", "sent once"),
-    "a report that is sealed again after a failure": ("poll.js", "memory.setItem(key, kept);", "", "sent once"),
-    "two reports by a double click": ("poll.js", "memory.getItem(key) || made", "made", "sent once"),
-    "two tokens by a double click": ("poll.js", "memory.getItem(key) || issued", "issued", "sent once"),
+    "two reports of two clicks": ("poll.js", "turn = turn.catch", "turn.catch", "two clicks"),
+    "a report of somebody who has opted out": (
+        "poll.js",
+        'if (memory.getItem(state) === "out")',
+        "if (false)",
+        "two clicks",
+    ),
+    "a place that the oracle does not have": (
+        "oracles.js",
+        "placeBelow(BigInt(oracle.size), place), draws",
+        "place, draws",
+        "larger entry",
+    ),
+    "a rounded seed": ("all.js", "!Number.isSafeInteger(seed)", "false", "larger entry"),
+    "a report that is sealed again after a failure": ("poll.js", "if (!kept)", "if (true)", "sent once"),
 }
 """A file of the package, what stands there, what is wrong, and the name of the test that finds it."""
 

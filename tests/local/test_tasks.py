@@ -6,6 +6,7 @@ import json
 import re
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -90,6 +91,54 @@ def test_bytes_that_say_something_else_are_refused(change) -> None:
     change(facts)
     with pytest.raises(dp.DiscreetError):
         dp.local.from_task(canonical(facts))
+
+
+def test_one_survey_has_one_hash() -> None:
+    data = dp.local.task(SURVEYS["direct"])
+    twice = data.replace(b'"kind"', b'"kind":"numbers","kind"')
+    for other in (data + b" ", b"\xef\xbb\xbf" + data, data.decode().encode("utf-16"), twice):
+        with refuses(dp.InvalidArgument, "survey-task-unreadable"):
+            dp.local.from_task(other)
+
+
+def test_a_place_that_the_oracle_does_not_have_would_be_told_as_it_is() -> None:
+    three = json.loads(dp.local.task(dp.local.survey(choices=["a", "b", "c"], epsilon=1, method="direct")))
+    three["survey"] = {name: one for name, one in three["survey"].items() if name != "choices"} | {"kind": "text"}
+    bits = json.loads(dp.local.task(dp.local.heavy_hitters(bits=4, epsilon=1)))
+    bits["survey"]["alphabet"] = "abcdefghijklmnopqrstuvwxyz"
+    for facts in (three, bits):
+        with refuses(dp.InvalidArgument, "survey-task-unreadable"):
+            dp.local.from_task(canonical(facts))
+
+
+def test_what_no_device_could_hold_or_no_survey_would_make_is_refused() -> None:
+    def changed(survey: Any, *path: Any, to: Any) -> bytes:
+        facts = json.loads(dp.local.task(survey))
+        inside = facts
+        for name in path[:-1]:
+            inside = inside[name]
+        inside[path[-1]] = to
+        return canonical(facts)
+
+    subset = dp.local.survey(domain_size=1000, epsilon=1, method="subset")
+    points = dp.local.survey(domain_size=1000, epsilon=1, method="projective")
+    fresh = dp.local.repeated(
+        dp.local.survey(choices=["a", "b", "c"], epsilon=1, method="direct"), memory={}, each_round=1
+    )
+    rows = json.loads(dp.local.task(SURVEYS["rows"]))["survey"]
+    for data in (
+        changed(subset, "survey", "oracle", "size", to=10**12),
+        changed(points, "survey", "oracle", "dimension", to=10**6),
+        changed(points, "survey", "oracle", "prime", to=10**18),
+        *(changed(fresh, "repeated", "each_round", "size", to=size) for size in (2, 4, 3.7, "3")),
+        changed(fresh, "repeated", "each_round", "more", to=1),
+        changed(dp.local.mean(between=(0, 1), epsilon=1), "repeated", to={"each_round": None}),
+        changed(SURVEYS["rows"], "survey", "columns", to=[["inside", rows]]),
+    ):
+        with refuses(dp.InvalidArgument, "survey-task-unreadable"):
+            dp.local.from_task(data)
+    with refuses(dp.InvalidArgument, "duplicates"):
+        dp.local.from_task(changed(fresh, "survey", "choices", to=["a", "a", "b"]))
 
 
 @given(

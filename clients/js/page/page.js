@@ -75,10 +75,11 @@ async function shuffled() {
   const { protocol, epsilon, delta, minimum } = JSON.parse(new TextDecoder().decode(task));
   const options = { shuffler, ...Object.fromEntries(["hash", "token"].flatMap((name) => (given.get(name) ? [[name, given.get(name)]] : []))) };
   const one = poll(task, options);
+  await one.state(); // before anything in another task is shown
   at("about").textContent =
     `Promised to you: ε = ${epsilon}, δ = ${delta}, if the shuffler and the analyzer do not work together. ` +
     `Nothing is opened before ${minimum.toLocaleString("en")} people have answered.`;
-  at("send").hidden = false;
+  at("send").hidden = !options.hash; // a task that nobody has named may promise anything
   await show(task, protocol.choices ?? [0, 1], async () => {
     const { messages, report } = await one.seal(chosen);
     at("steps").replaceChildren(
@@ -89,11 +90,13 @@ async function shuffled() {
     at("made").hidden = false;
   });
   at("send").addEventListener("click", async () => {
+    at("send").disabled = true;
     try {
       await one.send(chosen);
       at("send").textContent = "Sent";
-      at("send").disabled = at("again").disabled = true;
+      at("again").disabled = true;
     } catch (error) {
+      at("send").disabled = false;
       at("problem").textContent = error.message;
     }
   });

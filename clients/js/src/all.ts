@@ -2,6 +2,7 @@
  * and further methods.
  */
 
+import { ReportError } from "./errors.js";
 import { type Draws, ratio } from "./exact.js";
 import { blake2b, integerOf, shake256 } from "./hashes.js";
 import { text } from "./hpke.js";
@@ -36,9 +37,15 @@ function hashOf(value: unknown, person = ""): bigint {
 /** 60 bits of a public hash of a text. */
 const fingerprint = (value: unknown): bigint => hashOf(value, "discreet local") >> 4n;
 
+/** A seed as text. One that JSON.parse has rounded would choose other functions than everybody else's. */
+function exactSeed(seed: unknown): string {
+  if (typeof seed !== "string" && !Number.isSafeInteger(seed)) throw new ReportError("not-supported", "The seed is a number beyond 2^53.");
+  return String(seed);
+}
+
 /** The numbers a and b of one public function x → ((a·x + b) mod 2^61−1) mod buckets. */
 function publicFunction(seed: unknown, rows: number, row: number): [bigint, bigint] {
-  const drawn = shake256(text(`discreet/hashed/${seed}`), 16 * rows);
+  const drawn = shake256(text(`discreet/hashed/${exactSeed(seed)}`), 16 * rows);
   const word = (place: number): bigint => integerOf(drawn.subarray(8 * place, 8 * place + 8)) % PRIME;
   return [word(row) || 1n, word(rows + row)];
 }
@@ -141,7 +148,7 @@ Object.assign(SURVEYS, {
     const key = fingerprint(value);
     const row = Number(draws.below(BigInt(hashes)));
     const numbers = [0, 1, 2].map(
-      (part) => integerOf(blake2b(text(`${seed}/${part * hashes + row}`), 16, text("discreet sketch"))) % MERSENNE,
+      (part) => integerOf(blake2b(text(`${exactSeed(seed)}/${part * hashes + row}`), 16, text("discreet sketch"))) % MERSENNE,
     );
     return [row, ...flat(reported(oracle, hashed(key, numbers, MERSENNE, BigInt(oracle.size)), draws))];
   },

@@ -74,7 +74,8 @@ export const ORACLES: Record<string, Oracle> = {
 
 /** The report of a place by this oracle: a number or numbers. */
 export function reported(oracle: Described, place: bigint, draws: Draws): number | number[] {
-  const report = known(ORACLES, oracle.method)(oracle, place, draws);
+  // a place that no other answer has would be told as it is
+  const report = known(ORACLES, oracle.method)(oracle, placeBelow(BigInt(oracle.size), place), draws);
   return typeof report === "bigint" ? Number(report) : report.map(Number);
 }
 
@@ -98,8 +99,10 @@ export function nearest({ low, high }: Described, value: unknown, grid: bigint):
 /** A report for a number between two ends, by a window or by one of two of them. */
 export function measured(survey: Described, value: unknown, draws: Draws): number {
   const { wide, coin, share } = survey.mechanism;
-  const place = nearest(survey, value, BigInt((wide ?? survey.mechanism).grid));
-  if (!wide) return Number(windowed(survey.mechanism, place, draws));
+  const first = wide ?? survey.mechanism;
+  known(first, "outputs"); // Laplace noise has none
+  const place = nearest(survey, value, BigInt(first.grid));
+  if (!wide) return Number(windowed(first, place, draws));
   return draws.coin(ratio(share))
     ? Number(windowed(wide, place, draws))
     : wide.outputs + Number(windowed(coin, place, draws));

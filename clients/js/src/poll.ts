@@ -9,8 +9,9 @@ import { hex, type Options, ownMemory, read, type TaskBytes, unhex } from "./tas
 
 export const POLL = "discreet/shuffle/v1";
 const TRIES = 5;
+let turn: Promise<void> = Promise.resolve(); // one report after another: two clicks are one person
 const ANSWERS: Record<number, [string, string]> = {
-  400: ["not-accepted", "The token or the task is not the shuffler's."],
+  400: ["not-accepted", "The token or task is not the shuffler's."],
   409: ["reported-already", "Already reported."],
   410: ["closed", "The poll is closed."],
 };
@@ -50,7 +51,9 @@ export function poll(task: TaskBytes, options: PollOptions): Poll {
   const name = async (what: string): Promise<string> => `discreet/${hex((await opened).hash)}/${what}`;
 
   async function post(path: string, headers: Record<string, string>, body?: Bytes): Promise<Response> {
+    const state = await name("state");
     for (let wait = 0; ; wait++) {
+      if (memory.getItem(state) === "out") throw new ReportError("opted-out", "Opted out."); // also while it is tried
       const answer = await fetch(shuffler + path, {
         method: "POST",
         headers: { "Content-Type": "application/octet-stream", ...headers },
@@ -63,7 +66,7 @@ export function poll(task: TaskBytes, options: PollOptions): Poll {
       }).catch(() => null);
       if (answer && answer.status < 500) return answer;
       if (wait >= TRIES - 1)
-        throw new ReportError("unreachable", "The shuffler cannot be reached. Try again.");
+        throw new ReportError("unreachable", "The shuffler cannot be reached.");
       await new Promise((done) => setTimeout(done, 100 * 2 ** wait));
     }
   }
@@ -74,17 +77,17 @@ export function poll(task: TaskBytes, options: PollOptions): Poll {
     if (!token) {
       const answer = await post("/v1/token", {});
       if (!answer.ok) throw new ReportError("token-needed", "This poll needs a token.");
-      const issued = hex(new Uint8Array(await answer.arrayBuffer()));
-      token = memory.getItem(key) || issued; // a double click: one token
-      memory.setItem(key, token);
+      memory.setItem(key, (token = hex(new Uint8Array(await answer.arrayBuffer()))));
     }
-    if (!/^[0-9a-f]{96,}$/i.test(token)) throw new ReportError("not-accepted", "A token has 96 hexadecimal digits.");
-    return token;
+    if (!/^[0-9a-f]{96,}$/i.test(token)) throw new ReportError("not-accepted", "A token has 96 digits.");
+    return token.toLowerCase();
   }
 
-  async function sealed(value: unknown, token: string): Promise<Sealed> {
+  const drawn = async (value: unknown): Promise<bigint[]> =>
+    messagesOf((await opened).facts.protocol, value, drawsFrom(suite.random));
+
+  async function sealed(messages: bigint[], token: string): Promise<Sealed> {
     const { facts, hash } = await opened;
-    const messages = messagesOf(facts.protocol, value, drawsFrom(suite.random));
     const inner = await sealer(suite, unhex(facts.analyzer), joined(text(`${POLL}/inner`), hash));
     const outer = await sealer(
       suite,
@@ -95,27 +98,23 @@ export function poll(task: TaskBytes, options: PollOptions): Poll {
     return { messages, report: await outer(joined(...(await Promise.all(plain.map(inner))))) };
   }
 
+  async function sendNow(value: unknown): Promise<void> {
+    const state = await name("state");
+    if (memory.getItem(state) === "sent") throw new ReportError(...ANSWERS[409]!);
+    const messages = await drawn(value); // a wrong answer is refused before a token is asked for
+    const token = await ownToken();
+    const key = await name(token.slice(0, 32)); // a token has one report
+    let kept = memory.getItem(key);
+    if (!kept) memory.setItem(key, (kept = hex((await sealed(messages, token)).report)));
+    const { status } = await post("/v1/report", { Authorization: `Bearer ${token}` }, unhex(kept));
+    if (status !== 200) throw new ReportError(...(ANSWERS[status] ?? ANSWERS[400]!));
+    memory.setItem(state, "sent");
+    memory.setItem(key, "");
+  }
+
   return {
-    seal: async (value) => sealed(value, await ownToken()),
-    async send(value) {
-      const state = await name("state");
-      if (memory.getItem(state) === "out") throw new ReportError("opted-out", "Opted out.");
-      if (memory.getItem(state) === "sent")
-        throw new ReportError(...ANSWERS[409]!);
-      const token = await ownToken();
-      const key = await name(token.slice(0, 32)); // a token has one report
-      let kept = memory.getItem(key);
-      if (!kept) {
-        const made = hex((await sealed(value, token)).report);
-        if (memory.getItem(state) === "sent") throw new ReportError(...ANSWERS[409]!); // meanwhile, by a double click
-        kept = memory.getItem(key) || made;
-        memory.setItem(key, kept);
-      }
-      const { status } = await post("/v1/report", { Authorization: `Bearer ${token}` }, unhex(kept));
-      if (status !== 200) throw new ReportError(...(ANSWERS[status] ?? ANSWERS[400]!));
-      memory.setItem(state, "sent");
-      memory.setItem(key, "");
-    },
+    seal: async (value) => sealed(await drawn(value), options.token ?? ""),
+    send: (value) => (turn = turn.catch(() => {}).then(() => sendNow(value))),
     state: async () => memory.getItem(await name("state")),
     optOut: async () => memory.setItem(await name("state"), "out"),
   };

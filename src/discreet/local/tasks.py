@@ -12,6 +12,7 @@ from typing import Any
 
 from discreet.errors import InvalidArgument
 from discreet.exact.canonical import canonical, from_plain, plain
+from discreet.exact.rational import check_count
 from discreet.guarantees.guarantee import Approx
 from discreet.local.devices import Device, promise
 from discreet.local.numbers import MeanSurvey
@@ -24,11 +25,11 @@ from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import meets
 from discreet.mechanisms.reports.bit_response import SubsetSelection
 from discreet.mechanisms.reports.frequency_oracle import DirectResponse, FrequencyOracle
-from discreet.mechanisms.reports.local_hashing import LocalHashing
+from discreet.mechanisms.reports.local_hashing import OPEN, LocalHashing
 from discreet.mechanisms.reports.local_mean import HybridResponse, LaplaceResponse, WindowResponse
-from discreet.mechanisms.reports.oracle_choice import ORACLES
+from discreet.mechanisms.reports.oracle_choice import LARGEST_LISTED, ORACLES
 from discreet.mechanisms.reports.prefix_response import PrefixResponse, SketchResponse
-from discreet.queries.space import Interval
+from discreet.queries.space import Categories, Interval
 
 FORMAT = "discreet/survey/v1"
 LONGEST = 2**24
@@ -62,7 +63,16 @@ def from_task(data: bytes, *, memory: Any = None) -> Any:
         made = _read(facts["survey"])
         again = facts.get("repeated")
         fresh = None if again is None or again["each_round"] is None else _oracle(again["each_round"])
-        if fresh is not None and (not isinstance(fresh, DirectResponse) or made.method != "direct"):
+        if again is not None and not isinstance(made, Survey):
+            raise ValueError
+        if fresh is not None and (
+            not isinstance(fresh, DirectResponse) or (made.method, made.size) != ("direct", fresh.size)
+        ):
+            raise ValueError
+        result = made
+        if again is not None:
+            result = Repeated(survey=made, memory={} if memory is None else memory, fresh=fresh)
+        if task(result) != data:  # one survey has one hash, and a part that was not understood changes the bytes
             raise ValueError
     except InvalidArgument:
         raise
@@ -71,7 +81,7 @@ def from_task(data: bytes, *, memory: Any = None) -> Any:
             f'These bytes are not a survey in the format "{FORMAT}". Get them again, unchanged.',
             code="survey-task-unreadable",
         ) from None
-    return made if again is None else Repeated(survey=made, memory={} if memory is None else memory, fresh=fresh)
+    return result
 
 
 # --- writing ----------------------------------------------------------------------------------------------------
@@ -140,9 +150,6 @@ def _of_mean(mechanism: Any) -> dict[str, Any]:
 def _read(found: dict[str, Any]) -> Any:
     stated = promise(from_plain(found["epsilon"]), from_plain(found["delta"]))
     made = _made(found, stated)
-    # the same bytes again, or a part was not understood
-    if canonical(_described(made)) != canonical(found):
-        raise ValueError
     kept = made.mechanism.guarantee(None)
     if not meets(kept, stated):
         raise InvalidArgument(
@@ -154,10 +161,13 @@ def _read(found: dict[str, Any]) -> Any:
 def _made(found: dict[str, Any], stated: Approx) -> Device | Rows:
     match found["kind"]:
         case "choices" | "numbers" | "text":
-            choices = from_plain(found["choices"]) if "choices" in found else None
+            choices = Categories(from_plain(found["choices"])).points() if "choices" in found else None
             domain = "strings" if found["kind"] == "text" else None
             oracle = _oracle(found["oracle"])
             if choices is not None and len(choices) != oracle.size:
+                raise ValueError
+            # the place of an answer must be below the oracle's size, or it would be told as it is
+            if domain is not None and not (isinstance(oracle, LocalHashing) and oracle.size == OPEN):
                 raise ValueError
             return Survey(mechanism=oracle, stated=stated, choices=choices, domain=domain)
         case "mean":
@@ -171,16 +181,29 @@ def _made(found: dict[str, Any], stated: Approx) -> Device | Rows:
         case "prefixes":
             digits = {"base": found["base"], "length": found["length"], "lengths": tuple(found["lengths"])}
             mechanism = PrefixResponse(oracle=_oracle(found["oracle"]), **digits)  # type: ignore[arg-type]
-            return HeavyHitters(mechanism=mechanism, stated=stated, top=found["top"], alphabet=found.get("alphabet"))
+            alphabet = found.get("alphabet")
+            if alphabet is not None and not len(set(alphabet)) == len(alphabet) == mechanism.base - 1:
+                raise ValueError
+            check_count(found["top"], "top")
+            return HeavyHitters(mechanism=mechanism, stated=stated, top=found["top"], alphabet=alphabet)
         case "rows":
-            return Rows(columns={name: _read(one) for name, one in found["columns"]}, stated=stated)
+            columns = {name: _read(one) for name, one in found["columns"]}
+            if not all(isinstance(one, Survey | MeanSurvey) for one in columns.values()):
+                raise ValueError
+            return Rows(columns=columns, stated=stated)
     raise ValueError
 
 
 def _oracle(found: dict[str, Any]) -> FrequencyOracle:
     kind = {one.method: one for one in ORACLES}[found["method"]]
     given = {one.name: from_plain(found[one.name]) for one in fields(kind)}
-    made: FrequencyOracle = kind(**given | {"size": int(found["size"])})
+    size = int(found["size"])
+    # more than any survey here would choose: a device could not hold the report, or would round its number
+    if (size > LARGEST_LISTED and kind is not LocalHashing) or given.get("prime", 2) ** min(
+        given.get("dimension", 2), 64
+    ) > _SAFE:
+        raise ValueError
+    made: FrequencyOracle = kind(**given | {"size": size})
     return made
 
 

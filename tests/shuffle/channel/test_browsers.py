@@ -14,12 +14,14 @@ from typing import Any
 import httpx
 import pytest
 
+from discreet.errors import InvalidArgument
 from discreet.shuffle.channel import analyzer_service, keys, page, service, shuffler_service
 from discreet.shuffle.channel.client import Client, ask_for_token
 from discreet.shuffle.channel.page import draw_page
 from discreet.shuffle.channel.shuffler import Shuffler
 from discreet.shuffle.channel.task import Task
 
+from ...refusing import refuses
 from .polls import CHOICES, Poll, finish, make_poll, serve
 
 ORIGIN = {"Origin": "https://polls.example"}
@@ -258,6 +260,15 @@ def test_health_is_constant_and_heads_have_no_body(tmp_path: Path) -> None:
         assert int(head.headers["content-length"]) == len(poll.task.canonical)
         assert ask(app, "PUT", "/v1/task").status_code == 405
         assert ask(app, "GET", "/v1/other").status_code == 404
+        assert ask(app, "GET", "/v1/t%61sk").status_code == 404  # whoever guards a path in front of it has guarded it
+
+
+def test_a_task_whose_keys_are_none_is_refused(tmp_path: Path) -> None:
+    task = make_poll(tmp_path).task
+    assert Task.from_bytes(task.canonical).hash == task.hash
+    for name in ("shuffler_key", "analyzer_key"):
+        with refuses(InvalidArgument, "shuffle-task-unreadable"):
+            Task.from_bytes(replace(task, **{name: b"key"}).canonical)
 
 
 # --- open polls -------------------------------------------------------------------------------------------------

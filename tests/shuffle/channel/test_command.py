@@ -203,6 +203,15 @@ def test_what_the_analyzer_refuses_is_told(run, monkeypatch, answer: dict, statu
     assert said.out == ""
 
 
+@pytest.mark.parametrize(("status", "body"), [(404, b"not found"), (301, b""), (200, b"[]")])
+def test_what_is_no_service_is_told(run, monkeypatch, status: int, body: bytes) -> None:
+    assert run("init", "poll.toml", *SMALL).status == 0
+    monkeypatch.setattr(httpx, "request", lambda *_, **__: httpx.Response(status, content=body))
+    said = run("close", "poll.toml")
+    assert (said.status, said.out) == (1, "")
+    assert "is not a shuffler" in said.err
+
+
 def test_a_batch_that_is_withheld_is_told(run, monkeypatch) -> None:
     assert run("init", "poll.toml", *SMALL).status == 0
     told = {"state": "sealed", "reports": 12, "minimum": 12, "trouble": []}

@@ -83,6 +83,6 @@ def test_half_a_certificate_and_others_that_cannot_be_used(tmp_path: Path) -> No
         Listening(certificate_key=key, behind_proxy=True)
     (tmp_path / "other").mkdir()
     _, other = map(str, certificate(tmp_path / "other"))
-    for files in ((pem, other), (key, pem), (pem, str(tmp_path / "none.key")), ("\0", key)):
+    for files in ((pem, other), (key, pem), (pem, str(tmp_path / "none.key")), ("\0", key), ("", "")):
         with refuses(InvalidArgument, "shuffle-certificate"):
-            Listening(certificate=files[0], certificate_key=files[1])
+            Listening(host="0.0.0.0", certificate=files[0], certificate_key=files[1])

@@ -114,7 +114,15 @@ def _request(method: str, url: str, name: str, **given: Any) -> dict[str, Any]:
         )
     if found.status_code >= 500:
         raise ServiceUnavailable(f"The {name} failed. Look at what it printed, and try again.")
-    return found.json()  # type: ignore[no-any-return]
+    try:
+        said = found.json()
+    except ValueError:
+        said = None
+    if not isinstance(said, dict):
+        raise ServiceUnavailable(
+            f"{url} is not a {name}, or a proxy answers for it. Check the addresses in the task file."
+        )
+    return said
 
 
 def _show(found: dict[str, Any]) -> None:

@@ -113,7 +113,8 @@ class Application:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
-        method, path = scope["method"], scope["path"]
+        # the path as it was sent: a proxy that guards /v1/token would let /v1/%74oken pass
+        method, path = scope["method"], scope.get("raw_path", scope["path"].encode()).decode("latin-1")
         route = ("GET" if method == "HEAD" else method, path)
         try:
             given = await self._answer(route, Request(scope, receive))
@@ -187,7 +188,8 @@ class Listening:
                 "--certificate and --certificate-key, or --behind-proxy if a reverse proxy in front of it has TLS.",
                 code="shuffle-tls",
             )
-        if self.certificate and load_certificate(self.certificate, str(self.certificate_key)) is None:
+        # an empty name, as of a variable that is not set, is no file either: TLS that was asked for never falls away
+        if self.certificate is not None and load_certificate(self.certificate, str(self.certificate_key)) is None:
             raise InvalidArgument(
                 "The certificate and its key cannot be read, or do not belong together. Name two PEM files that this "
                 "user can read.",

@@ -221,7 +221,9 @@ class Task:
                 issuer_key=bytes.fromhex(found["admission"]["key"]) if "admission" in found else b"",
             )
             task._try()
-            if task.canonical != data:  # the same bytes again, or a part was not understood
+            keys = (found["shuffler"], found["analyzer"])
+            # the same bytes again, or a part was not understood
+            if task.canonical != data or not all(map(_KEY.fullmatch, keys)):
                 raise ValueError
         except InvalidArgument:
             raise
