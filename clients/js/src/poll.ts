@@ -76,10 +76,10 @@ export function poll(task: TaskBytes, options: PollOptions): Poll {
     let token = options.token ?? memory.getItem(key);
     if (!token) {
       const answer = await post("/v1/token", {});
-      if (!answer.ok) throw new ReportError("token-needed", "This poll needs a token.");
+      if (!answer.ok) throw new ReportError("token-needed", "A token is needed.");
       memory.setItem(key, (token = hex(new Uint8Array(await answer.arrayBuffer()))));
     }
-    if (!/^[0-9a-f]{96,}$/i.test(token)) throw new ReportError("not-accepted", "A token has 96 digits.");
+    if (!/^[0-9a-f]{96,}$/i.test(token)) throw new ReportError("not-accepted", "This is no token.");
     return token.toLowerCase();
   }
 

@@ -36,7 +36,7 @@ export async function read(
   const bytes = (typeof task === "string" ? text(task) : new Uint8Array(task as ArrayBuffer)) as Bytes;
   const hash = await suite.sha256(bytes);
   if (pinned !== undefined && pinned.toLowerCase() !== hex(hash))
-    throw new ReportError("wrong-task", "The task has another hash. Nothing is sent.");
+    throw new ReportError("wrong-task", "The task has another hash.");
   let facts: any;
   try {
     facts = JSON.parse(new TextDecoder().decode(bytes));
@@ -44,7 +44,7 @@ export async function read(
     // said below
   }
   if (facts?.format !== format)
-    throw new ReportError("task-unreadable", `This is no task of the format ${format}.`);
+    throw new ReportError("task-unreadable", `No task of the format ${format}.`);
   return { facts, hash };
 }
 
