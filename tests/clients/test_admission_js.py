@@ -60,6 +60,7 @@ def test_seeded_bugs_of_tickets_are_found(name: str, package: Path, tmp_path: Pa
     assert "not ok" in done.stdout
 
 
+@pytest.mark.slow
 def test_people_with_vouchers_through_the_services(package: Path, tmp_path: Path) -> None:
     """Each is counted once. A second ticket, an unknown voucher and a forged ticket are refused."""
     poll = make_poll(tmp_path, minimum=10, admission_by=signer())

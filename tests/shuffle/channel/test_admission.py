@@ -768,6 +768,7 @@ MUTANTS: dict[str, tuple[Any, str, str, str, Callable[[Path], None]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_seeded_bug_is_seen(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, function, right, wrong, check = MUTANTS[name]
