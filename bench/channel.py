@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from report import line, machine, notes, section, table, verdict
 
 from discreet.cli.shuffle.init import write_task
 from discreet.exact.samplers import permutation
-from discreet.shuffle.channel import keys, wire
+from discreet.shuffle.channel import admission, blind_rsa, keys, wire
 from discreet.shuffle.channel.client import Client, uploads
 from discreet.shuffle.channel.opening import Openers
 from discreet.shuffle.channel.task import Task
@@ -88,6 +89,22 @@ def envelope(sealed: bytes, private: bytes, info: bytes) -> None:
     line("… of it the rest of the call", f"{rest:.1f} µs, {rest / whole:.0%}")
 
 
+def tickets() -> None:
+    """What one ticket costs the issuer, the shuffler and the client, on one core."""
+    for bits in (blind_rsa.SMALLEST, blind_rsa.USUAL, blind_rsa.LARGEST):
+        key, count = blind_rsa.generate(bits), 20
+        request = admission.TicketRequest.made(key.modulus, bytes(32))
+        ticket = request.signed(blind_rsa.blind_sign(key, request.blinded))
+
+        def each(work: Callable[[], Any], count: int = count) -> str:
+            return f"{1000 * timed(lambda: [work() for _ in range(count)], time.process_time) / count:.2f} ms"
+
+        signed = each(partial(blind_rsa.blind_sign, key, request.blinded))
+        checked = each(partial(admission.accepted, ticket, key.modulus, bytes(32)))
+        asked = each(partial(admission.TicketRequest.made, key.modulus, bytes(32)))
+        line(f"ticket of {bits} bits, one core", f"signed in {signed}, checked in {checked}, asked for in {asked}")
+
+
 def made(folder: Path, clients: int) -> Task:
     path = folder / "poll.toml"
     where: dict[str, Any] = {"shuffler": "http://127.0.0.1:7002", "analyzer": "http://127.0.0.1:7001"}
@@ -120,6 +137,7 @@ def steps(task: Task, folder: Path) -> dict[str, bool]:
     line("shuffler: reports opened, one core", one_core(count, lambda: alone.reports(sealed, issuer.outer)))
     line("analyzer: messages opened, one core", one_core(total, lambda: alone.messages(blob, width, inner, bound)))
     envelope(blob[:width], inner, bound)
+    tickets()
     many, more = sealed * 10, blob * 10
     with_all = Openers()
     with_all.messages(more, width, inner, bound)  # the processes start
@@ -181,8 +199,12 @@ def whole(task: Task, folder: Path, clients: int) -> None:
     with ProcessPoolExecutor(CORES, multiprocessing.get_context("spawn")) as pool:
         requests = list(pool.map(sealed_part, parts))
     line(f"{clients:,} clients randomize and seal ({CORES} cores)", f"{time.perf_counter() - start:.1f} s")
+    begun = time.perf_counter()
     analyzer, analyzer_url = service(folder, "analyzer")
+    first = time.perf_counter()
     shuffler, url = service(folder, "shuffler", "--analyzer", analyzer_url)
+    then = time.perf_counter()
+    line("from its start until it answers: analyzer, shuffler", f"{first - begun:.2f} s, {then - first:.2f} s")
     try:
         with httpx.Client(timeout=600) as http, ThreadPoolExecutor(TOGETHER) as threads:
             begun = time.perf_counter()
