@@ -19,6 +19,9 @@ from discreet.sql.running.groups import Groups
 from discreet.sql.running.measure import read_measures
 from discreet.sql.running.rows import rows_of
 
+OWNER = "row_owner"
+"""The column of a statement's result that says whose row it is."""
+
 
 @dataclass(frozen=True)
 class BoundedRows:
@@ -78,8 +81,19 @@ class BoundedRows:
         found = self.engine.table(text)
         return {name: typed_cells(found.column(known[name]), kinds[name]) for name in names}
 
-    def statement(self, names: list[str]) -> tuple[str, dict[str, str]]:
-        """The statement that reads these columns, and the name of each column in its result."""
+    def owned_columns(self, names: list[str], kinds: Mapping[str, str]) -> tuple[dict[str, Any], Any]:
+        """Columns of the rows, and a number for each row that says whose it is. None if every row is its own unit."""
+        if self.relation.person is None or self.of_one == 1:
+            return self.columns(names, kinds), None
+        text, known = self.statement(names, owners=True)
+        found = self.engine.table(text)
+        owners = found.column(OWNER).combine_chunks().dictionary_encode().indices.to_numpy()
+        return {name: typed_cells(found.column(known[name]), kinds[name]) for name in names}, owners
+
+    def statement(self, names: list[str], *, owners: bool = False) -> tuple[str, dict[str, str]]:
+        """The statement that reads these columns, and the name of each column in its result. With `owners`, it also has
+        the person of each row.
+        """
         self._check_settled()
         relation, dialect = self.relation, self.engine.dialect
         known = {field.name: field.id for field in relation.fields}  # no id is a reserved name of the engine
@@ -95,7 +109,8 @@ class BoundedRows:
         else:
             person = dialect.quote(relation.person.id)
             own = f"SELECT {shown}, {person} AS person FROM {rows} WHERE {person} IS NOT NULL"
-            text = dialect.few_of_each(own, "person", self.bounds.rows, columns)
+            listed = [*columns, f"person AS {OWNER}"] if owners else columns
+            text = dialect.few_of_each(own, "person", self.bounds.rows, listed)
         return text, {name: known[name] for name in names}
 
     def count(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from discreet.closing import Closed, closed
 from discreet.engines.duckdb.engine import DuckDB
@@ -20,6 +20,9 @@ from discreet.tables.asking import NAME
 from discreet.tables.fit import comparable_columns
 from discreet.tables.methods import Methods
 from discreet.tables.offer import Offer
+
+if TYPE_CHECKING:
+    from discreet.stats.table import ExplainedStatistics, TableStatistics
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -71,6 +74,13 @@ class PrivateTable(Closed):
         """
         return ExplainedTable(self._methods)
 
+    @property
+    def stats(self) -> TableStatistics:
+        """Statistics for the population that the rows are a sample of: estimates, tests and regression tables."""
+        from discreet.stats.table import TableStatistics
+
+        return TableStatistics(self._methods)
+
     count = _released(Methods.count)
     sum = _released(Methods.sum)
     mean = _released(Methods.mean)
@@ -108,6 +118,13 @@ class ExplainedTable(Closed):
 
     def __init__(self, methods: Methods) -> None:
         self._methods = methods
+
+    @property
+    def stats(self) -> ExplainedStatistics:
+        """What the statistics would cost, and how wide their intervals would be."""
+        from discreet.stats.table import ExplainedStatistics
+
+        return ExplainedStatistics(self._methods)
 
     count = _explained(Methods.count)
     sum = _explained(Methods.sum)
