@@ -52,7 +52,8 @@ class ErrorLaw:
         whole = np.broadcast_to(np.maximum(self.deviation, 1e-300), shape).reshape(-1)
 
         def scaled(part: Any, power: int) -> Floats:
-            return np.broadcast_to(np.asarray(part, dtype=np.float64), shape).reshape(-1) / whole**power
+            flat = np.broadcast_to(np.asarray(part, dtype=np.float64), shape).reshape(-1)
+            return np.asarray(flat / whole**power)
 
         parts = scaled(size, 1), scaled(self.variance, 2), scaled(self.degrees, 0), scaled(self.normal, 2)
         noise = np.asarray(self.laplace, dtype=np.float64)

@@ -35,6 +35,13 @@ MISSING, ANOTHER = -1, -2
 
 
 @dataclass(frozen=True)
+class StatisticsOfTable:
+    """A table, and the statistics of one family as its methods."""
+
+    table: Methods
+
+
+@dataclass(frozen=True)
 class Sample:
     """Rows within bounds, with the columns of numbers in `numbers` and those with declared values in `levels`."""
 
