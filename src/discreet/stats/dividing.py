@@ -26,8 +26,8 @@ def divided(places: int, spots: Ints, parts: Floats, *, owners: Ints | None, row
     """
     weight = WHOLE // rows
     with np.errstate(invalid="ignore"):
-        given = np.rint(np.where(spots < 0, 0.0, parts) * weight)
-    given[:, -1] = np.where(spots[:, -1] < 0, 0.0, weight) - given[:, :-1].sum(1)  # what rounding leaves
+        given = np.floor(np.where(spots < 0, 0.0, parts) * weight)  # rounded down: no sum exceeds the weight
+    given[:, -1] = np.where(spots[:, -1] < 0, 0.0, weight) - given[:, :-1].sum(1)
     amounts = np.nan_to_num(np.clip(given, 0, weight)).astype(np.int64)
     known = np.maximum(spots, 0)
     if owners is None:

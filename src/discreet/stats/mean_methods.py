@@ -4,28 +4,24 @@ release.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number
-from discreet.queries.shares import ShareProducts
 from discreet.releases import Release
-from discreet.stats.dividing import Ints, divided, pairs_of, part_of_range
-from discreet.stats.means import DifferenceOf, Extended, MeanOf
-from discreet.stats.noisy_shares import NoisyShares
+from discreet.stats.divisions import (
+    division_by_range,
+    division_by_square,
+    division_by_value,
+    division_of_two,
+    range_of_values,
+)
 from discreet.stats.results import Difference, Estimate
-from discreet.stats.sample import ANOTHER, Division, Sample, StatisticsOfTable, sample, statistic
+from discreet.stats.sample import Sample, StatisticsOfTable, sample, statistic
 from discreet.tables.grouped import By, grouping
 from discreet.tables.methods import Between
 from discreet.tables.offer import Offer, convert_release
-
-Floats = NDArray[np.float64]
-HIDDEN_MISS = 0.001
-"""The number of rows beyond a range that was found exceeds its bound with at most this probability."""
 
 
 class MeanMethods(StatisticsOfTable):
@@ -47,7 +43,7 @@ class MeanMethods(StatisticsOfTable):
         return statistic(
             taken,
             lambda known: division_by_range(known, column),
-            lambda *found: estimate(Estimate, f"mean of {column}", *found),
+            estimate(Estimate, f"mean of {column}", _not_far_outside(column)),
             asked=f"the mean of {column} in the population",
             method="mean",
             arguments={"column": column, "between": between},
@@ -68,7 +64,7 @@ class MeanMethods(StatisticsOfTable):
         return statistic(
             taken,
             lambda known: division_by_value(known, column),
-            lambda *found: estimate(Estimate, f"share of {column} = {value}", *found),
+            estimate(Estimate, f"share of {column} = {value}"),
             asked=f"the share of {column} = {value} in the population",
             method="proportion",
             arguments={"column": column, "value": value},
@@ -98,128 +94,109 @@ class MeanMethods(StatisticsOfTable):
             raise InvalidArgument(
                 "Two groups are compared. Name two values, or use anova for more.", code="wrong-shape"
             )
+        what = f"mean of {column} where {group} is {levels[1]} less where it is {levels[0]}"
         return statistic(
             taken,
             lambda known: division_by_range(known, column, group),
-            lambda *found: estimate(
-                Difference, f"mean of {column} where {group} is {levels[1]} less where it is {levels[0]}", *found
-            ),
+            estimate(Difference, what, _not_far_outside(column)),
             asked=f"the difference in {column} by {group} in the population",
             method="compare",
             arguments={"column": column, "between": between, "by": group, "levels": levels},
         )
 
+    def paired(
+        self,
+        before: str,
+        after: str,
+        *,
+        between: Between | None = None,
+        epsilon: Number,
+        delta: Number = 0,
+        where: str | None = None,
+    ) -> Offer[Difference]:
+        """The mean change from one column to another of the same row in the population. `between` is the range of both
+        columns. Rows in which one of them is missing are left out.
+        """
+        taken = sample(self.table, {before: between, after: between}, {}, where=where, epsilon=epsilon, delta=delta)
+        return statistic(
+            taken,
+            lambda known: division_by_range(known, after, less=before),
+            estimate(Difference, f"mean of {after} less {before}", _not_far_outside(after, before)),
+            asked=f"the mean change from {before} to {after} in the population",
+            method="paired",
+            arguments={"before": before, "after": after, "between": between},
+        )
 
-def division_by_value(known: Sample, column: str) -> Division:
-    """Each row at one of two places: it has another value, or the one whose share is wanted."""
-    several = known.of_one > 1
-    places = 2 + several
-    query = ShareProducts(places, pairs_of([[0], [1]], 2 if several else None))
-    member, part = _group(Spot(0, 1), places)
+    def ratio(
+        self,
+        column: str,
+        over: str,
+        *,
+        between: Mapping[str, Between] | None = None,
+        epsilon: Number,
+        delta: Number = 0,
+        where: str | None = None,
+    ) -> Offer[Estimate]:
+        """The mean of one column over the mean of another in the population, such as cost for each day. `between` gives
+        the range of each. Rows in which one of them is missing are left out.
+        """
+        given = dict(between or {})
+        if not set(given) <= {column, over}:
+            raise InvalidArgument(
+                "between must give the ranges of the two columns of the ratio.", code="unknown-column"
+            )
+        ranges = {column: given.get(column), over: given.get(over)}
+        taken = sample(self.table, ranges, {}, where=where, epsilon=epsilon, delta=delta)
+        return statistic(
+            taken,
+            lambda known: division_of_two(known, column, over),
+            estimate(Estimate, f"mean of {column} over mean of {over}"),
+            asked=f"the ratio of {column} to {over} in the population",
+            method="ratio",
+            arguments={"column": column, "over": over, "between": ranges},
+        )
 
-    def divide(numbers: dict[str, Floats], chosen: dict[str, Ints], owners: Ints | None) -> Ints:
-        at = chosen[column]
-        spots = np.where(at == 0, 1, np.where(at == ANOTHER, 0, -1))[:, None]
-        return divided(places, spots, np.ones((len(at), 1)), owners=owners, rows=known.of_one)
-
-    one = np.array([[0], [1]])
-    shares = divided(places, one, np.ones((2, 1)), owners=np.arange(2) if several else None, rows=known.of_one)
-    imagined = query(shares).astype(np.float64) / 2
-    return Division(query, divide, lambda noisy: MeanOf(noisy, member, part), imagined)
-
-
-@dataclass(frozen=True)
-class Spot:
-    """Where rows of one group are: the places of the low and the high end of the range and, if the range was found,
-    those of the values below and above it.
-    """
-
-    low: int
-    high: int
-    below: int | None = None
-    above: int | None = None
-
-    @property
-    def places(self) -> list[int]:
-        return [place for place in (self.low, self.high, self.below, self.above) if place is not None]
-
-    @property
-    def blocks(self) -> list[list[int]]:
-        """The places that one row can be in at once."""
-        return [[self.low, self.high], *([place] for place in self.places[2:])]
-
-
-def division_by_range(known: Sample, column: str, group: str | None = None) -> Division:
-    """Each row between the low and the high end of a range, in its group. The inference is about one mean, or about the
-    difference of two.
-    """
-    ends, found, several = known.ends(column), known.is_found(column), known.of_one > 1
-    each = 4 if found else 2
-    spots = [
-        Spot(*range(each * number, each * number + each))
-        for number in range(1 if group is None else len(known.levels[group]))
-    ]
-    places = each * len(spots) + several
-    blocks = [spot.places for spot in spots] if several else [block for spot in spots for block in spot.blocks]
-    query = ShareProducts(places, pairs_of(blocks, places - 1 if several else None))
-
-    def divide(numbers: dict[str, Floats], chosen: dict[str, Ints], owners: Ints | None) -> Ints:
-        values = numbers[column]
-        part = part_of_range(values, *ends)
-        at = each * (np.zeros(len(part), dtype=np.int64) if group is None else chosen[group])
-        where = np.stack([at, at + 1], 1)
-        if found:
-            with np.errstate(invalid="ignore"):
-                where[:, 0] += 2 * (values < ends[0])
-                where[:, 1] += 2 * (values > ends[1])
-        missing = np.isnan(part) | (at < 0)
-        where = np.where(missing[:, None], -1, where)
-        return divided(places, where, np.stack([1 - part, part], 1), owners=owners, rows=known.of_one)
-
-    def infer(shares: NoisyShares) -> Any:
-        groups = [MeanOf(shares, *_group(spot, places), ends) for spot in spots]
-        inner = groups[0] if group is None else DifferenceOf(*groups)
-        if not found:
-            return inner
-        hidden = [_hidden(one, spot, places) for one, spot in zip(groups, spots, strict=True)]
-        if group is None:
-            return Extended(inner, hidden[0])
-        return Extended(inner, (hidden[1][0] + hidden[0][1], hidden[1][1] + hidden[0][0]))
-
-    return Division(query, divide, infer, _evenly(query, spots, known.of_one))
+    def variance(
+        self,
+        column: str,
+        *,
+        between: Between | None = None,
+        epsilon: Number,
+        delta: Number = 0,
+        where: str | None = None,
+    ) -> Offer[Estimate]:
+        """The variance of a column in the population."""
+        taken = sample(self.table, {column: between}, {}, where=where, epsilon=epsilon, delta=delta)
+        return statistic(
+            taken,
+            lambda known: division_by_square(known, column),
+            estimate(Estimate, f"variance of {column}"),
+            asked=f"the variance of {column} in the population",
+            method="variance",
+            arguments={"column": column, "between": between},
+        )
 
 
-def _group(spot: Spot, places: int) -> tuple[Floats, Floats]:
-    """Which places belong to a group, and the part of the range at each."""
-    member, part = np.zeros(places), np.zeros(places)
-    member[spot.places] = 1.0
-    part[[place for place in (spot.high, spot.above) if place is not None]] = 1.0
-    return member, part
+def estimate(
+    kind: type[Estimate], what: str, assumed: Callable[[Sample], tuple[str, ...]] = Sample.assumed
+) -> Callable[[Release, Any, Sample], Any]:
+    """How a release becomes an estimate for the population."""
+
+    def finish(release: Release, inferred: Any, known: Sample) -> Any:
+        parts = {"value": inferred.value, "what": what, "assumed": assumed(known)}
+        return convert_release(kind, release, **parts, _inference=inferred, _sizes={})
+
+    return finish
 
 
-def _hidden(mean: MeanOf, spot: Spot, places: int) -> tuple[float, float]:
-    """How far clipping may have raised and lowered a mean, if values outside are on average within the width of the
-    range.
-    """
-    width = mean.ends[1] - mean.ends[0]
-    amounts = []
-    for place in (spot.below, spot.above):
-        rows = float(mean.shares.at_most(np.eye(places)[place], HIDDEN_MISS))
-        amounts.append(width * max(rows, 0.0) / max(float(mean.size), 1.0))
-    return amounts[0], amounts[1]
+def _not_far_outside(column: str, less: str | None = None) -> Callable[[Sample], tuple[str, ...]]:
+    """What has to hold for the mean of values that were clipped to a range that was found."""
 
+    def assumed(known: Sample) -> tuple[str, ...]:
+        if not known.is_found(column):
+            return ()
+        low, high = range_of_values(known, column, less)
+        what = f"values of {column}" if less is None else f"changes from {less} to {column}"
+        return (f"{what} outside {low:g} to {high:g} are on average at most {high - low:g} outside",)
 
-def _evenly(query: ShareProducts, spots: list[Spot], rows: int) -> Floats:
-    """The numbers that one row is expected to add if rows are spread evenly over the range and the groups."""
-    even = np.arange(0.5, 200) / 200
-    where = np.concatenate([np.tile([[spot.low, spot.high]], (200, 1)) for spot in spots])
-    parts = np.tile(np.stack([1 - even, even], 1), (len(spots), 1))
-    owners = np.arange(len(parts)) if rows > 1 else None
-    return query(divided(query.places, where, parts, owners=owners, rows=rows)).astype(np.float64) / len(parts)
-
-
-def estimate(kind: type[Estimate], what: str, release: Release, inferred: Any, known: Sample) -> Any:
-    """The release as an estimate for the population."""
-    return convert_release(
-        kind, release, value=inferred.value, what=what, assumed=known.assumed, _inference=inferred, _sizes={}
-    )
+    return assumed

@@ -80,12 +80,11 @@ class Sample:
         """Whether the range of a column is found privately, rather than declared."""
         return bool(self.rows.planner.schema.tables[NAME].columns[column].between == "auto")
 
-    @property
-    def assumed(self) -> tuple[str, ...]:
-        """What has to hold besides the declarations."""
+    def assumed(self, columns: Sequence[str] | None = None) -> tuple[str, ...]:
+        """What has to hold besides the declarations: that no value lies outside a range that was found."""
         return tuple(
-            f"values of {name} beyond {low:g} to {high:g} are on average at most {high - low:g} outside"
-            for name in self.numbers
+            f"no value of {name} is outside {low:g} to {high:g}, a range that was found"
+            for name in (self.numbers if columns is None else columns)
             if self.is_found(name)
             for low, high in [self.ends(name)]
         )

@@ -46,6 +46,9 @@ class TableStatistics(Closed):
     mean = _released(Statistics.mean)
     proportion = _released(Statistics.proportion)
     compare = _released(Statistics.compare)
+    paired = _released(Statistics.paired)
+    ratio = _released(Statistics.ratio)
+    variance = _released(Statistics.variance)
 
 
 class ExplainedStatistics(Closed):
@@ -57,3 +60,6 @@ class ExplainedStatistics(Closed):
     mean = _explained(Statistics.mean)
     proportion = _explained(Statistics.proportion)
     compare = _explained(Statistics.compare)
+    paired = _explained(Statistics.paired)
+    ratio = _explained(Statistics.ratio)
+    variance = _explained(Statistics.variance)
