@@ -17,10 +17,18 @@ Floats = NDArray[np.float64]
 _ENDS = np.array([0.0, *2.0 ** np.arange(-16, -2, 0.5), *np.linspace(0.25, 1, 12)])
 _LEVELS, _WEIGHTS = 0.55 * _ENDS[:-1] + 0.45 * _ENDS[1:], np.diff(_ENDS)
 """A Student law is a mixture of normal laws. Those at these levels of its χ² law stand for it, with these weights."""
+_MANY = 50.0
+"""With so many degrees of freedom the χ² law is nearly normal, and few levels stand for it."""
+_FEW_POINTS, _FEW_WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
+_FEW_LEVELS = special.ndtr(_FEW_POINTS)
 _WIDE = 100.0
 """Next to a normal law of this variance, other noise has a variance below 1, and counts as normal."""
 _STEP, _POINTS = 0.05, 1200
 """Where the characteristic function is taken, in units of one over the deviation."""
+_NOTHING = 1e-7
+"""Where the characteristic function is below this, the rest of it is left out."""
+_FAR = 40.0
+"""The midpoint rule repeats itself at 2π/step. Beyond this size, tails are bounded too."""
 _SURE = 1e-5
 """Smaller tails are not read off the integral, but bounded."""
 
@@ -59,9 +67,21 @@ class ErrorLaw:
         noise = np.asarray(self.laplace, dtype=np.float64)
         scales = np.broadcast_to(noise, (*shape, noise.shape[-1])).reshape(-1, noise.shape[-1]) / whole[:, None]
         found = np.empty(len(whole))
-        for start in range(0, len(whole), 512):
-            some = slice(start, start + 512)
-            found[some] = _tail(parts[0][some], parts[1][some], parts[2][some], parts[3][some], scales[some])
+        many = parts[2] >= _MANY
+        for regime, levels, weights in (
+            (~many, _LEVELS, _WEIGHTS),
+            (many, _FEW_LEVELS, _FEW_WEIGHTS / _FEW_WEIGHTS.sum()),
+        ):
+            places = np.flatnonzero(regime)
+            for start in range(0, len(places), 256):
+                some = places[start : start + 256]
+                size_of, variance, degrees, normal = (part[some] for part in parts)
+                half = degrees[:, None] / 2
+                spread = variance[:, None] * half / np.maximum(special.gammaincinv(half, levels), 1e-300)
+                found[some] = _tail(size_of, spread + normal[:, None], weights, scales[some])
+                small = some[(found[some] < _SURE) | (size_of > _FAR)]
+                bound = _tail_bound(*(part[small] for part in parts), scales[small])
+                found[small] = np.where(parts[0][small] > _FAR, bound, np.minimum(bound, _SURE))
         return found.reshape(shape)
 
     def quantile(self, miss: float) -> Floats:
@@ -78,28 +98,24 @@ class ErrorLaw:
         return high
 
 
-def _tail(size: Floats, variance: Floats, degrees: Floats, normal: Floats, laplace: Floats) -> Floats:
-    """The two-sided tail in units of the deviation: 1 − (2/π)∫ sin(size·t)/t·φ(t) dt by the midpoint rule."""
+def _tail(size: Floats, spread: Floats, weights: Floats, laplace: Floats) -> Floats:
+    """The two-sided tail in units of the deviation: 1 − (2/π)∫ sin(size·t)/t·φ(t) dt by the midpoint rule, where φ is
+    that of Laplace noise and a mixture of normal laws with these variances.
+    """
     at = (np.arange(_POINTS) + 0.5) * _STEP
-    half = degrees[:, None] / 2
-    spread = variance[:, None] * half / np.maximum(special.gammaincinv(half, _LEVELS), 1e-300) + normal[:, None]
-    weights = np.where(spread < _WIDE, _WEIGHTS, 0.0)
-    curve = np.zeros((len(size), _POINTS))
-    for node in np.flatnonzero(weights.any(0)):
+    noise = 1 / np.prod(1 + (laplace[:, :, None] * at) ** 2, 1)
+    at = at[
+        : 1 + int(np.argmin((noise * np.exp(-0.5 * spread.min(1)[:, None] * at**2)).max(0) > _NOTHING) or _POINTS - 1)
+    ]
+    near = np.where(spread < _WIDE, weights, 0.0)
+    curve = np.zeros((len(size), len(at)))
+    for node in np.flatnonzero(near.any(0)):
         power = np.minimum(spread[:, node], _WIDE)
-        curve += weights[:, node, None] * np.exp(-np.minimum(0.5 * power[:, None] * at**2, 700.0))
-    for scale in laplace.T:
-        curve /= 1 + (scale[:, None] * at) ** 2
-    inside = (np.sin(size[:, None] * at) / at * curve).sum(1) * (2 * _STEP / np.pi)
+        curve += near[:, node, None] * np.exp(-np.minimum(0.5 * power[:, None] * at**2, 700.0))
+    inside = (np.sin(size[:, None] * at) / at * curve * noise[:, : len(at)]).sum(1) * (2 * _STEP / np.pi)
     wide = np.sqrt(2 * (spread + 2 * (laplace**2).sum(1)[:, None]))
-    beyond = ((_WEIGHTS - weights) * special.erfc(size[:, None] / wide)).sum(1)
-    found = np.clip(weights.sum(1) - inside, 0.0, 1.0) + beyond
-    far = size > 40  # the midpoint rule repeats itself at 2π/step
-    small = (found < _SURE) | far
-    if small.any():
-        bound = _tail_bound(size[small], variance[small], degrees[small], normal[small], laplace[small])
-        found[small] = np.where(far[small], bound, np.minimum(bound, _SURE))
-    return np.asarray(np.minimum(found, 1.0))
+    beyond = ((weights - near) * special.erfc(size[:, None] / wide)).sum(1)
+    return np.asarray(np.clip(np.clip(near.sum(1) - inside, 0.0, 1.0) + beyond, 0.0, 1.0))
 
 
 def _tail_bound(size: Floats, variance: Floats, degrees: Floats, normal: Floats, laplace: Floats) -> Floats:
