@@ -7,7 +7,7 @@ all hypotheses that are not rejected (Fieller). Nothing is divided by a noisy co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,8 @@ from discreet.stats.noisy_shares import Alternative, NoisyShares, p_of, values_k
 Floats = NDArray[np.float64]
 _SURE_SIZE = 6.0
 """The size of a group counts as known if it is this many deviations of its noise above 0."""
+_GRID = 61
+"""Means at which each group is looked at by itself."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,19 @@ class DifferenceOf:
         """The p-value of the hypothesis that the means of t differ by `gap`."""
         known = np.asarray(self.first.size_is_known & self.second.size_is_known)
         gap = np.asarray(gap, dtype=np.float64)
-        found = self._p_of_both(gap, alternative, sampled)
-        return found if known.all() else np.where(known, found, self._p_of_each(gap, alternative, sampled))
+        if known.all():
+            return self._p_of_both(gap, alternative, sampled)
+        if not known.any():
+            return self._p_of_each(gap, alternative, sampled)
+        found = np.empty(known.shape)  # several releases at once, some of each kind
+        for some in (known, ~known):
+            found[some] = self._only(some).p_of_gap(gap[some], alternative, sampled=sampled)
+        return found
+
+    def _only(self, some: Any) -> DifferenceOf:
+        """The same for some of several releases."""
+        shares = replace(self.shares, numbers=self.shares.numbers[some])
+        return DifferenceOf(replace(self.first, shares=shares), replace(self.second, shares=shares))
 
     def _p_of_both(self, gap: Floats, alternative: Alternative, sampled: bool) -> Floats:
         """From the difference of the two means, with the error that it has if the hypothesis is true."""
@@ -105,12 +118,24 @@ class DifferenceOf:
 
     def _p_of_each(self, gap: Floats, alternative: Alternative, sampled: bool) -> Floats:
         """From each mean by itself, for the pair of means that fits best: right even if a group is empty."""
+        one, other = self._tables(alternative, sampled)
+        grid = np.linspace(0.0, 1.0, _GRID).reshape(-1, *([1] * max(np.ndim(gap), one.ndim - 1)))
+        place = np.clip((grid + gap) * (_GRID - 1), 0, _GRID - 1)
+        below = np.minimum(place.astype(np.int64), _GRID - 2)
+        one, other = (np.broadcast_to(p.reshape(_GRID, *([1] * (place.ndim - p.ndim)), *p.shape[1:]), place.shape)
+                      for p in (one, other))  # fmt: skip
+        near, next_one = np.take_along_axis(other, below, 0), np.take_along_axis(other, below + 1, 0)
+        both = np.minimum(one, near + (place - below) * (next_one - near))
+        possible = (grid + gap >= -1 / _GRID) & (grid + gap <= 1 + 1 / _GRID)
+        return np.asarray(np.minimum(1.0, 2 * np.where(possible, both, 0.0)).max(0))
+
+    def _tables(self, alternative: Alternative, sampled: bool) -> tuple[Floats, Floats]:
+        """The p-values of all means on a grid, of the first group and of the second."""
         flipped: dict[Alternative, Alternative] = {"two-sided": "two-sided", "greater": "less", "less": "greater"}
-        least, most = np.maximum(0.0, -gap), np.minimum(1.0, 1 - gap)
-        mean = least + np.linspace(0.0, 1.0, 61).reshape(-1, *([1] * np.ndim(gap))) * (most - least)
-        one = self.first.p_of_mean(mean, flipped[alternative], sampled=sampled)
-        other = self.second.p_of_mean(mean + gap, alternative, sampled=sampled)
-        return np.asarray(np.minimum(1.0, 2 * np.minimum(one, other)).max(0))
+        releases = np.ndim(self.first.size)
+        grid = np.linspace(0.0, 1.0, _GRID).reshape(-1, *([1] * releases))
+        first = self.first.p_of_mean(grid, flipped[alternative], sampled=sampled)
+        return first, self.second.p_of_mean(grid, alternative, sampled=sampled)
 
     # --- in the unit of the column ------------------------------------------------------------------------------
 
