@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 from discreet.stats.noisy_shares import Alternative, NoisyShares, p_of, values_kept
 
 Floats = NDArray[np.float64]
-_SURE_SIZE = 6.0
-"""The size of a group counts as known if it is this many deviations of its noise above 0."""
-_GRID = 61
+_GRID = 21
 """Means at which each group is looked at by itself."""
 
 
@@ -44,7 +42,7 @@ class MeanOf:
     @cached_property
     def size_is_known(self) -> Any:
         """Whether the number of rows is far above its noise."""
-        return self.size > _SURE_SIZE * self.shares.error(self.member, sampled=False).deviation
+        return self.shares.is_known(self.member)
 
     @cached_property
     def mean(self) -> Any:

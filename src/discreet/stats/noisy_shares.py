@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +23,8 @@ Floats = NDArray[np.float64]
 Pairs = tuple[tuple[int, int], ...]
 Alternative = Literal["two-sided", "greater", "less"]
 ALTERNATIVES: tuple[Alternative, ...] = ("two-sided", "greater", "less")
+_FAR_ABOVE = 6.0
+"""A total counts as known if it is this many deviations of its noise above 0."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,11 @@ class Noise:
     def variance(self) -> float:
         """The variance of one number's noise."""
         return 2 * self.laplace**2 + self.normal**2
+
+    @lru_cache(maxsize=256)  # noqa: B019 - a small frozen value
+    def quantile(self, coefficients: tuple[float, ...], miss: float) -> float:
+        """The size that Σ coefficient·noise exceeds with at most this probability."""
+        return float(self.law(np.array(coefficients), 0.0, 1e9).quantile(2 * miss))
 
     def law(self, coefficients: Floats, variance: Any, degrees: Any) -> ErrorLaw:
         """The error of Σ coefficient·number, besides a sampling error with this variance."""
@@ -69,9 +77,13 @@ class NoisyShares:
         """The noisy total of a function."""
         return (self.numbers * self.of_total(values)).sum(-1)  # type: ignore[no-any-return]
 
+    def is_known(self, values: Floats) -> Any:
+        """Whether a total is far above its noise, so that it may be divided by."""
+        return self.total(values) > _FAR_ABOVE * self.error(values, sampled=False).deviation
+
     def at_most(self, values: Floats, miss: float) -> Floats:
         """A bound that the true total of a function exceeds with at most this probability."""
-        return self.total(values) + self.error(values, sampled=False).quantile(2 * miss)
+        return self.total(values) + self.noise.quantile(tuple(self.of_total(values).tolist()), miss)
 
     def error(self, values: Floats, *, sampled: bool = True, reach: Any = None) -> ErrorLaw:
         """The error of the total of a function whose mean is 0: of the noise, and if `sampled` of the sample too.

@@ -92,7 +92,8 @@ class VarianceOf:
         size, mean, squares, more = self._about
         variance = np.asarray(variance, dtype=np.float64)
         function = self._distance(mean) - variance[..., None] * self.member
-        return p_of(squares + more - size * variance, self.shares.error(function, sampled=sampled), alternative)
+        found = p_of(squares + more - size * variance, self.shares.error(function, sampled=sampled), alternative)
+        return np.where(self.shares.is_known(self.member), found, 1.0)  # of no rows, nothing is known
 
     @property
     def value(self) -> float:
