@@ -33,7 +33,8 @@ ROWS = (50, 500, 5000)
 ABOUT = """How often the 95% interval for the population contains its value, in simulated releases: samples are drawn
 from the family, divided and noised as the product does it, and a value is in the interval if its hypothesis is not
 rejected. Ranges are declared as 0 to 1, and each cell shows the lowest coverage of all families (even, a skewed beta,
-5% of ones, a lognormal clipped at 20 times its median, Student's t₃ clipped at ±10; of these, two skewed ones for differences)."""
+5% of ones, a lognormal clipped at 20 times its median, Student's t₃ clipped at ±10;
+differences: two of them)."""
 
 
 def lognormal(draw: np.random.Generator, shape: tuple[int, ...]) -> Floats:
