@@ -160,6 +160,26 @@ def test_the_focus_stays_while_the_plan_changes(keyboard):
     assert keys.page.locator("#plan details").evaluate("one => one.open")
 
 
+@pytest.mark.parametrize("keyboard", ["desktop"], indirect=True)
+def test_the_focus_stays_while_one_waits(keyboard, site):
+    keys = keyboard("alice")
+    keys.write(SQL, "SELECT SUM(cost) AS w FROM visits")
+    keys.page.keyboard.press("Escape")
+    keys.page.locator("#plan", has_text="Expected error").wait_for()
+    held, before = [], site.ledger.count
+    keys.page.route("**/ask", lambda route: held.append(route))
+    button = keys.reach("button", "Ask")
+    keys.page.keyboard.press("Enter")
+    keys.says("Asking …")
+    keys.page.keyboard.press("Enter")  # once more, which sends nothing
+    keys.look()
+    assert button.get_attribute("aria-disabled") == "true"
+    assert len(held) == 1
+    with keys.page.expect_navigation(url="**/answers/*"):
+        held[0].continue_()
+    assert site.ledger.count == before + 1
+
+
 def test_what_is_left_and_what_it_means(keyboard):
     keys = keyboard("alice")
     ask(keys, f"SELECT COUNT(*) AS {'left' if keys.scripts else 'rest'} FROM visits WHERE cost > 9", "0.15")
