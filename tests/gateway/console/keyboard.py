@@ -94,7 +94,11 @@ class Keyboard:
     def press(self, name: str, *, role: str = "button", key: str = "Enter") -> None:
         """Press a button or a link that leads to a page."""
         self.reach(role, name)
-        with self.page.expect_navigation():
+        self._load(key)
+
+    def _load(self, key: str) -> None:
+        """Press a key, and wait for the page that it loads. A script that changes the address loads none."""
+        with self.page.expect_event("domcontentloaded"):
             self.page.keyboard.press(key)
 
     def follow(self, name: str) -> None:
@@ -141,8 +145,7 @@ class Keyboard:
 
     def enter(self) -> None:
         """Press Enter where it sends a form."""
-        with self.page.expect_navigation():
-            self.page.keyboard.press("Enter")
+        self._load("Enter")
 
     def says(self, text: str) -> None:
         """Wait until the page shows a text."""
