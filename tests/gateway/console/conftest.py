@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from discreet.gateway.tokens import COMMAND_LINE
 
 from ..served import Served
 from .browser import Browser, chromium
+from .keyboard import Keyboard
 
 ACCOUNTS = {
     "olga": "owner",
@@ -38,15 +40,22 @@ class Site(Served):
         return f"{self.url}/login#{secret}"
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory) -> Iterator[Site]:
-    """The gateway of a module's tests. Answers leave when they are ready."""
-    made = Site(tmp_path_factory.mktemp("site"), 'http = "127.0.0.1:0"\nanswer_after = 0', epsilon=100)
+@contextmanager
+def serving(folder: Path, more: str = "") -> Iterator[Site]:
+    """A gateway whose answers leave when they are ready, with more lines in its settings."""
+    made = Site(folder, f'http = "127.0.0.1:0"\nanswer_after = 0\n{more}', epsilon=100)
     for name, role in ACCOUNTS.items():
         made.open(name, role, epsilon=20)
     made.serve("--not-isolated")
     yield made
     made.stop()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Iterator[Site]:
+    """The gateway of a module's tests."""
+    with serving(tmp_path_factory.mktemp("site")) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +73,23 @@ def browser(running_chromium, site) -> Iterator[Browser]:
     one = Browser(running_chromium, site.url)
     yield one
     one.close()
+
+
+LOOKS = {"desktop": ("light", True), "phone, no scripts": ("dark", False)}
+
+
+@pytest.fixture(params=LOOKS)
+def keyboard(request, browser, site) -> Callable[[str], Keyboard]:
+    """Logs somebody in who has a keyboard alone."""
+    scheme, scripts = LOOKS[request.param]
+
+    def come(name: str) -> Keyboard:
+        page = browser.open(size=request.param.partition(",")[0], scheme=scheme, scripts=scripts)
+        keys = Keyboard(page, scripts=scripts)
+        keys.log_in(site.link(name))
+        return keys
+
+    return come
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ import pytest
 
 from ..served import COMMAND, ENVIRONMENT
 from .browser import Browser, check_accessible, check_fits, check_small, save_picture
-from .conftest import ACCOUNTS, Site
+from .conftest import serving
 from .first_runs import running_first_run, write_visits
 
 pytestmark = pytest.mark.slow
@@ -22,13 +22,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """A gateway where questions above ε = 0.5 need a second person."""
-    gateway = 'http = "127.0.0.1:0"\nanswer_after = 0\n[gateway.limits]\napprove_above = 0.5'
-    made = Site(tmp_path_factory.mktemp("site"), gateway, epsilon=100)
-    for name, role in ACCOUNTS.items():
-        made.open(name, role, epsilon=20)
-    made.serve("--not-isolated")
-    yield made
-    made.stop()
+    with serving(tmp_path_factory.mktemp("site"), "[gateway.limits]\napprove_above = 0.5") as made:
+        yield made
 
 
 def check_page(page, axe, name):

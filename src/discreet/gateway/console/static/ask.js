@@ -83,7 +83,7 @@ async function showPlan() {
     asked = said;
     const fields = nodes.getElementById("within-fields");
     takeFields(fields);
-    plan.replaceChildren(...nodes.children);
+    replacePlan(nodes);
     readPlan();
     const link = document.getElementById("plan-body").dataset.link;
     history.replaceState(null, "", link);
@@ -92,6 +92,15 @@ async function showPlan() {
   } finally {
     plan.removeAttribute("aria-busy");
   }
+}
+
+// What was unfolded stays so, and so does the focus.
+function replacePlan(nodes) {
+  const isOpen = plan.querySelector("details")?.open ?? false, hasFocus = plan.contains(document.activeElement);
+  plan.replaceChildren(...nodes.children);
+  const details = plan.querySelector("details");
+  if (details) details.open = isOpen;
+  if (hasFocus) (details?.querySelector("summary") ?? plan.querySelector("a") ?? ask).focus();
 }
 
 // Fields for errors keep what is typed into them: they change only if the columns do.
@@ -156,15 +165,16 @@ for (const one of document.querySelectorAll(".declared [data-insert]")) {
 // --- asking ---
 form.addEventListener("submit", (event) => {
   if (event.submitter !== ask) return;
+  if (ask.ariaDisabled === "true") return event.preventDefault();
   const seconds = Number(form.dataset.after);
   setTimeout(() => {
-    ask.disabled = true;
+    ask.ariaDisabled = "true"; // a button that is disabled would lose the focus
     ask.textContent = seconds ? `Answers leave after ${seconds} s …` : "Asking …";
   });
 });
 const label = ask.textContent;
 addEventListener("pageshow", (event) => {
-  if (event.persisted) { ask.disabled = false; ask.textContent = label; }
+  if (event.persisted) { ask.ariaDisabled = null; ask.textContent = label; }
 });
 sql.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); showPlan(); }

@@ -84,7 +84,7 @@ export async function complete(area, path, changed) {
     if (step) {
       chosen = (chosen + step + found.length) % found.length;
       show();
-    } else if ((event.key === "Enter" && !event.ctrlKey && !event.metaKey) || event.key === "Tab") {
+    } else if ((event.key === "Enter" && !event.ctrlKey && !event.metaKey) || (event.key === "Tab" && !event.shiftKey)) {
       take();
     } else if (event.key === "Escape") {
       close();

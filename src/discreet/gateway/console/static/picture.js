@@ -21,7 +21,8 @@ async function draw() {
 }
 
 button.addEventListener("click", async () => {
-  button.disabled = true;
+  if (button.ariaDisabled === "true") return;
+  button.ariaDisabled = "true"; // a button that is disabled would lose the focus
   try {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(await draw());
@@ -32,6 +33,6 @@ button.addEventListener("click", async () => {
   } catch {
     said.textContent = "The picture could not be drawn. Download it as SVG.";
   } finally {
-    button.disabled = false;
+    button.ariaDisabled = null;
   }
 });
