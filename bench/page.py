@@ -52,6 +52,7 @@ COMMANDS = {
     "tpch-10": "tpch --brief --scale 10 --repeat 1",
     "tpch-spark": "tpch --brief --engine spark --repeat 2",
     "tpch-spark-10": "tpch --brief --engine spark --scale 10 --repeat 1",
+    "stats_means": "stats_means",
     "moments": "moments",
     "quantiles": "quantiles",
     "synthetic": "synthetic",

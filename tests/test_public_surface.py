@@ -57,7 +57,7 @@ MODULES = {
         "local",
         "mechanisms",
     ),
-    *("queries", "shuffle", "sql", "synthetic", "tables", "testing"),
+    *("queries", "shuffle", "sql", "stats", "synthetic", "tables", "testing"),
 }
 LAZY = [
     discreet,
