@@ -80,7 +80,8 @@ class ErrorLaw:
                 spread = variance[:, None] * half / np.maximum(special.gammaincinv(half, levels), 1e-300)
                 found[some] = _tail(size_of, spread + normal[:, None], weights, scales[some])
                 small = some[(found[some] < _SURE) | (size_of > _FAR)]
-                bound = _tail_bound(*(part[small] for part in parts), scales[small])
+                at, of, with_degrees, other = (part[small] for part in parts)
+                bound = _tail_bound(at, of, with_degrees, other, scales[small])
                 found[small] = np.where(parts[0][small] > _FAR, bound, np.minimum(bound, _SURE))
         return found.reshape(shape)
 

@@ -108,20 +108,40 @@ class Sample:
 
 
 def _read_as(kind: str, listed: bool) -> str:
-    """How the cells of a column are read: one by one where levels are compared."""
-    if listed:
-        return kind if kind in DAYS else "listed"
+    """How the cells of a column are read: as they are in Arrow where levels can be compared there."""
+    if listed and kind not in DAYS:
+        return "integer" if kind in ("text", "boolean", "integer") else "listed"
     return "number" if kind == "boolean" else kind
 
 
 def _places(values: Any, levels: Sequence[Any]) -> Ints:
+    """The place of each value among the levels."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    if not isinstance(values, list) and isinstance(values, pa.ChunkedArray | pa.Array):
+    if isinstance(values, pa.ChunkedArray | pa.Array):
+        known = _of_type(levels, values.type)
+        if known is not None:
+            at = pc.fill_null(pc.index_in(values, known), ANOTHER).to_numpy()
+            gaps = np.asarray(pc.is_null(values))
+            return np.where(gaps, MISSING, at).astype(np.int64)
         values = values.to_pylist()
     place = {level: number for number, level in enumerate(levels)}
-    listed = values if isinstance(values, list) else cells(values)
-    return np.fromiter((_place(cell, place) for cell in listed), np.int64, len(listed))
+    return np.fromiter((_place(cell, place) for cell in cells(values)), np.int64, len(values))
+
+
+def _of_type(levels: Sequence[Any], kind: Any) -> Any:
+    """The levels as cells of an Arrow column. None if they have another type, or the type has no exact equality."""
+    import pyarrow as pa
+
+    text, whole = (pa.types.is_string(kind) or pa.types.is_large_string(kind)), pa.types.is_integer(kind)
+    wanted = str if text else bool if pa.types.is_boolean(kind) else int if whole else None
+    if wanted is None or not all(type(level) is wanted for level in levels):
+        return None
+    try:
+        return pa.array(list(levels), kind)
+    except (pa.ArrowException, OverflowError):
+        return None
 
 
 def _place(cell: Any, place: Mapping[Any, int]) -> int:
