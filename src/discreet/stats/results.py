@@ -49,7 +49,8 @@ class Evidence:
         return self.p_value <= check_confidence(level)
 
     def __str__(self) -> str:
-        return f"{self.test}: {self.hypothesis}; p = {p_text(self.p_value)}{said(self.assumed)}"
+        shown = p_text(self.p_value)
+        return f"{self.test}: {self.hypothesis}; p {'' if shown[0] == '<' else '= '}{shown}{said(self.assumed)}"
 
     def _repr_html_(self) -> str:
         facts = {"test": self.test, "hypothesis": self.hypothesis, "p-value": p_text(self.p_value)}

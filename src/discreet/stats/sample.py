@@ -30,6 +30,8 @@ from discreet.tables.offer import Drawing, FoundFirst, TableRows
 Floats = NDArray[np.float64]
 Ranges = Mapping[str, Any]
 """For each column of numbers its public ends, or None where they are to be found."""
+TOLD_APART = (1.96 + 0.8416) / 1.96
+"""A value so many half widths of a 95% interval away is rejected at the level of 5% with a power of 80%."""
 MISSING, ANOTHER = -1, -2
 """The place of a cell that has no value, and of one whose value is none of the levels."""
 
@@ -241,7 +243,11 @@ class StatisticOffer(FoundFirst[Sample, Any]):
         lines = [str(plain).rsplit("; ", 1)[0]]
         for rows in IMAGINED:
             low, high = made.infer(made.noisy(rows * made.imagine, noise)).interval(0.95)
-            lines.append(f"± {(high - low) / 2:.3g} (95%) of the population, if there are {rows:,} evenly spread rows")
+            half = (high - low) / 2
+            lines.append(
+                f"± {half:.3g} (95%) of the population if there are {rows:,} evenly spread rows; a test tells apart what "
+                f"differs by {half * TOLD_APART:.3g} (80% power)"
+            )
         return Explanation("\n".join(lines))
 
 
