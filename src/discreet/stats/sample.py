@@ -245,8 +245,8 @@ class StatisticOffer(FoundFirst[Sample, Any]):
             low, high = made.infer(made.noisy(rows * made.imagine, noise)).interval(0.95)
             half = (high - low) / 2
             lines.append(
-                f"± {half:.3g} (95%) of the population if there are {rows:,} evenly spread rows; a test tells apart what "
-                f"differs by {half * TOLD_APART:.3g} (80% power)"
+                f"± {half:.3g} (95%) of the population if there are {rows:,} evenly spread rows; "
+                f"a test tells apart what differs by {half * TOLD_APART:.3g} (80% power)"
             )
         return Explanation("\n".join(lines))
 
