@@ -81,9 +81,12 @@ class ErrorLaw:
 def _tail(size: Floats, variance: Floats, degrees: Floats, normal: Floats, laplace: Floats) -> Floats:
     """The two-sided tail in units of the deviation: 1 − (2/π)∫ sin(size·t)/t·φ(t) dt by the midpoint rule."""
     at = (np.arange(_POINTS) + 0.5) * _STEP
-    half = degrees[:, None] / 2
-    spread = variance[:, None] * half / np.maximum(special.gammaincinv(half, _LEVELS), 1e-300) + normal[:, None]
-    weights = np.where(spread < _WIDE, _WEIGHTS, 0.0)
+    levels, parts = _LEVELS, _WEIGHTS
+    if not variance.any():  # a variance that is known is part of the normal noise
+        levels, parts = np.array([0.5]), np.ones(1)
+    half = np.where(variance > 0, degrees, 1.0)[:, None] / 2
+    spread = variance[:, None] * half / np.maximum(special.gammaincinv(half, levels), 1e-300) + normal[:, None]
+    weights = np.where(spread < _WIDE, parts, 0.0)
     curve = np.zeros((len(size), _POINTS))
     for node in np.flatnonzero(weights.any(0)):
         power = np.minimum(spread[:, node], _WIDE)
@@ -92,7 +95,7 @@ def _tail(size: Floats, variance: Floats, degrees: Floats, normal: Floats, lapla
         curve /= 1 + (scale[:, None] * at) ** 2
     inside = (np.sin(size[:, None] * at) / at * curve).sum(1) * (2 * _STEP / np.pi)
     wide = np.sqrt(2 * (spread + 2 * (laplace**2).sum(1)[:, None]))
-    beyond = ((_WEIGHTS - weights) * special.erfc(size[:, None] / wide)).sum(1)
+    beyond = ((parts - weights) * special.erfc(size[:, None] / wide)).sum(1)
     found = np.clip(weights.sum(1) - inside, 0.0, 1.0) + beyond
     far = size > 40  # the midpoint rule repeats itself at 2π/step
     small = (found < _SURE) | far

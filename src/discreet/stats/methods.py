@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from discreet.stats.mean_methods import MeanMethods
+from discreet.stats.regression_methods import RegressionMethods
 
 
-class Statistics(MeanMethods):
+class Statistics(MeanMethods, RegressionMethods):
     """The statistics of one table. Each method builds an offer, which explains itself or makes the release."""

@@ -1,0 +1,92 @@
+"""The private rows of a regression: coded, and asked for sums first and then for the squares of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.exact.rational import sqrt_up
+from discreet.queries.sensitivity import Sensitivity
+from discreet.stats.designs import Coded, Design
+from discreet.stats.dividing import Ints, part_of_range
+from discreet.stats.linear import NoisyRegression
+from discreet.stats.released_moments import Layout
+
+Floats = NDArray[np.float64]
+SQUARE_BITS = 24
+
+
+def codes_of(columns: tuple[Coded, ...], numbers: dict[str, Floats], chosen: dict[str, Ints]) -> list[Floats]:
+    """The codes of rows, NaN where a cell is missing: from −1 to 1 for a number, and the place of a level."""
+    found = []
+    for column in columns:
+        if column.ends is not None:
+            found.append(2 * part_of_range(numbers[column.name], *column.ends) - 1)
+        elif column.name in chosen:
+            found.append(np.where(chosen[column.name] < 0, np.nan, chosen[column.name]))
+        else:
+            found.append(np.rint(part_of_range(numbers[column.name], 0.0, 1.0)))
+    return found
+
+
+def totals_by_unit(values: Floats, owners: Ints | None) -> Floats:
+    """The sum of each column of `values` over the rows of every unit."""
+    if owners is None:
+        return values
+    units = int(owners.max()) + 1 if len(owners) else 0
+    return np.stack([np.bincount(owners, column, minlength=units) for column in values.T], 1)
+
+
+def sum_of_squares(values: Floats) -> NDArray[np.object_]:
+    """The exact sum over units of the squares of numbers from −1 to 1, each rounded to a multiple of 2^−24."""
+    known = np.clip(np.nan_to_num(values), -1.0, 1.0) ** 2
+    totals = np.rint(known * 2**SQUARE_BITS).astype(np.int64).sum(0)
+    return np.array([*(Fraction(int(total), 2**SQUARE_BITS) for total in totals), None], dtype=object)[:-1]
+
+
+def square_sensitivity(size: int, unit: Any, norm: str) -> Sensitivity:
+    """That of `sum_of_squares` for this many columns: each changes by at most 1 for one unit, in both relations."""
+    amount = Fraction(size) if norm == "L1" else sqrt_up(Fraction(size))
+    return Sensitivity(amount, norm, unit, size, Fraction(1, 2**SQUARE_BITS))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class RegressionRows:
+    """Coded rows. The first question is for the sums of the layout. The second is for the squares of the scores of
+    units, at the coefficients that follow from the first answer.
+    """
+
+    layout: Layout
+    codes: list[Floats]
+    owners: Ints | None
+    of_one: int
+    model: Callable[[Floats], NoisyRegression]
+
+    def answer(self, earlier: list[Any]) -> Any:
+        """The exact answer to the next question."""
+        if not earlier:
+            return self.layout.query(self.layout.coded(self.codes))
+        found = self.model(earlier[0])
+        known = ~np.any(np.isnan(self.codes), axis=0)
+        values = self.layout.design.values([code[known] for code in self.codes])
+        scores, owners = scores_of(found, values), None if self.owners is None else self.owners[known]
+        return sum_of_squares(totals_by_unit(scores, owners) / np.sqrt(square_reach(found, self.layout.design, self.of_one)))
+
+
+def scores_of(model: NoisyRegression, values: Floats) -> Floats:
+    """For each row and coefficient the residual times what is left of the term after the others."""
+    weights = np.stack([model.weights_of_score(place) for place in range(model.size)], 1)
+    return np.asarray((values[:, :-1] @ weights) * (values @ model.residual)[:, None])
+
+
+def square_reach(model: NoisyRegression, design: Design, of_one: int) -> Floats:
+    """The most that the squared score of a unit can be, for each coefficient. It follows from what was released."""
+    weights = [model.weights_of_score(place) for place in range(model.size)]
+    longer = [np.concatenate([one, np.zeros((*one.shape[:-1], 1))], -1) for one in weights]
+    reach = np.stack([design.bound(one) for one in longer], -1) * design.bound(model.residual)[..., None]
+    return np.asarray(np.maximum(of_one * reach, 1e-12) ** 2)
