@@ -8,6 +8,7 @@ different columns follows from the table.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
@@ -33,6 +34,10 @@ class CodedRows:
 
     shares: tuple[Floats, ...]
     products: Floats
+
+    def part(self, some: slice) -> CodedRows:
+        """Some of the rows."""
+        return CodedRows(tuple(column[some] for column in self.shares), self.products[some])
 
 
 @dataclass(frozen=True)
@@ -71,27 +76,28 @@ class WeightedSums(Closed):
         """How many numbers the answer has."""
         return (math.prod(self.cells) if self.cells else 0) + len(self.weights)
 
-    def __call__(self, rows: CodedRows) -> NDArray[np.object_]:
-        table = [self.table_weight * Fraction(total, 4**SHARE_BITS) for total in self._table(rows)]
-        sums = np.rint(rows.products * 2**PRODUCT_BITS).astype(np.int64).sum(0)
-        rest = [w * Fraction(int(total), 2**PRODUCT_BITS) for w, total in zip(self.weights, sums, strict=True)]
-        return np.array([*table, *rest, None], dtype=object)[:-1]
+    def __call__(self, blocks: Iterable[CodedRows]) -> NDArray[np.object_]:
+        table = [0] * (self.size - len(self.weights))
+        sums = [0] * len(self.weights)
+        for rows in blocks:
+            for start in range(0, len(rows.products), _BLOCK * _BLOCK):
+                some = rows.part(slice(start, start + _BLOCK * _BLOCK))
+                table = [total + more for total, more in zip(table, self._table(some), strict=True)]
+                whole = np.rint(some.products * 2**PRODUCT_BITS).sum(0)  # exact: below 2^43
+                sums = [total + int(more) for total, more in zip(sums, whole, strict=True)]
+        answer = [self.table_weight * Fraction(total, 4**SHARE_BITS) for total in table]
+        answer += [w * Fraction(total, 2**PRODUCT_BITS) for w, total in zip(self.weights, sums, strict=True)]
+        return np.array([*answer, None], dtype=object)[:-1]
 
     def _table(self, rows: CodedRows) -> list[int]:
         if not self.cells:
             return []
         half = len(self.cells) // 2
-        sides = [_whole_shares(rows.shares[:half], len(rows.products)), _whole_shares(rows.shares[half:], len(rows.products))]
-        totals = np.zeros((sides[0].shape[1], sides[1].shape[1]), dtype=object)
-        for start in range(0, len(rows.products), _BLOCK * _BLOCK):
-            some = [side[start : start + _BLOCK * _BLOCK] for side in sides]
-            missing = -len(some[0]) % _BLOCK
-            first, second = (
-                np.pad(side, ((0, missing), (0, 0))).reshape(-1, _BLOCK, side.shape[1]) for side in some
-            )
-            block = np.matmul(first.transpose(0, 2, 1), second).astype(np.int64)  # exact: below 2^53 each
-            totals += block.sum(0).astype(object)
-        return [int(total) for total in totals.reshape(-1)]
+        sides = [_whole_shares(part, len(rows.products)) for part in (rows.shares[:half], rows.shares[half:])]
+        missing = -len(rows.products) % _BLOCK
+        first, second = (np.pad(side, ((0, missing), (0, 0))).reshape(-1, _BLOCK, side.shape[1]) for side in sides)
+        block = np.matmul(first.transpose(0, 2, 1), second).astype(np.int64)  # exact: below 2^53 each
+        return [int(total) for total in block.sum(0).reshape(-1)]
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1, *, norm: str = "L1") -> Sensitivity:
         """How far one unit can move the answer."""

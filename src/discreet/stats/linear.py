@@ -22,7 +22,9 @@ from discreet.stats.noisy_shares import Alternative, Noise
 from discreet.stats.unsure_squares import UnsureSquares, law_of, noise_of, p_value_of
 
 Floats = NDArray[np.float64]
-SMALL = 0.25
+_STEPS = np.array([1.0, 1.5, 1.9, 2.2, 2.6, 3.2, 4.5, 7.0, 12.0, 30.0, 200.0, 10000.0])
+"""Where the end of an interval is looked for, in deviations. Beyond the last it is infinite."""
+SMALL = 0.35
 """The noise of the terms is small if it changes the sum of squares of every combination of them by at most this
 part, in deviations.
 """
@@ -190,7 +192,7 @@ class NoisyRegression:
             return -np.inf, np.inf
         best, level = float(self.coefficients[place]), 1 - confidence
         step = max(float(self.deviations()[place]), 1e-12)
-        reached = step * 2.0 ** np.arange(0, 14)
+        reached = step * _STEPS
         ends = []
         for sign in (-1.0, 1.0):
             kept = self.p_of(place, best + sign * reached, level, sampled=sampled) > level
@@ -200,11 +202,11 @@ class NoisyRegression:
             last = int(np.flatnonzero(kept)[-1]) if kept.any() else -1
             inside, outside = (reached[last] if last >= 0 else 0.0), reached[last + 1]
             for _ in range(3):
-                grid = np.linspace(inside, outside, 14)
+                grid = np.linspace(inside, outside, 10)
                 held = self.p_of(place, best + sign * grid, level, sampled=sampled) > level
                 held[0] = True
                 at = int(np.flatnonzero(held)[-1])
-                inside, outside = grid[at], grid[min(at + 1, 13)]
+                inside, outside = grid[at], grid[min(at + 1, 9)]
             ends.append(best + sign * outside)
         return float(ends[0]), float(ends[1])
 

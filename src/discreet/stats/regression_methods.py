@@ -179,8 +179,13 @@ class LeastSquares:
             plain,
             squares=np.asarray(squares, dtype=np.float64),
             square_noise=Noise.of(self.mechanism.noises[1]),
-            square_reach=square_reach(plain, self.design, self.known.of_one),
+            square_reach=self.reach(plain),
         )
+
+    def reach(self, model: NoisyRegression) -> Floats:
+        """Where the squares of scores are cut off."""
+        noise = Noise.of(self.mechanism.noises[1]) if isinstance(self.mechanism, Steps) else Noise()
+        return square_reach(model, self.design, self.known.of_one, float(np.sqrt(noise.variance)))
 
     def imagined(self, rows: int) -> NoisyRegression:
         """The model that would follow if columns were independent and spread evenly, without the noise itself."""
@@ -189,7 +194,7 @@ class LeastSquares:
             return self.model(numbers)
         plain = self.model(numbers)
         squares = plain.residual_squares / rows / np.diagonal(plain.inverse)
-        return self.model(numbers, squares / square_reach(plain, self.design, self.known.of_one))
+        return self.model(numbers, squares / self.reach(plain))
 
     def drawing(self, described: Mapping[str, Any]) -> Drawing[Regression]:
         """The release."""
@@ -198,7 +203,7 @@ class LeastSquares:
         def read() -> Any:
             numbers, chosen, owners = self.known.read()
             codes = codes_of(self.design.columns, numbers, chosen)
-            asked = RegressionRows(layout, codes, owners, self.known.of_one, self.model)
+            asked = RegressionRows(layout, codes, owners, self.model, self.reach)
             return asked.answer([]) if self.robust is None else asked
 
         return self.known.rows.drawing(
@@ -223,7 +228,8 @@ class LeastSquares:
         deviations = model.deviations() * np.abs(design.units)
         by_person = self.known.of_one > 1
         errors = "by person" if by_person else "HC, of any variance" if self.robust else "one variance"
-        equal = () if self.robust else ("residuals have the same variance, whatever the terms are",)
+        said = "units whose scores are more than 8 deviations away add little to the variance"
+        said = said if self.robust else "residuals have the same variance, whatever the terms are"
         found: Regression = convert_release(
             Regression,
             release,
@@ -231,7 +237,7 @@ class LeastSquares:
             model="OLS",
             formula=str(self.formula),
             errors=errors,
-            assumed=(*assumed_ranges(self.known), *equal),
+            assumed=(*assumed_ranges(self.known), said),
             reason=None if bool(model.is_known) else TOO_NOISY,
             facts=self._facts(model),
             _inferences=inferences,

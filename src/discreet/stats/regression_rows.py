@@ -19,6 +19,8 @@ from discreet.stats.released_moments import Layout
 
 Floats = NDArray[np.float64]
 SQUARE_BITS = 24
+_BLOCK = 2**14
+FAR, _CLEAR, _ENOUGH = 8.0, 6.0, 8.0
 
 
 def codes_of(columns: tuple[Coded, ...], numbers: dict[str, Floats], chosen: dict[str, Ints]) -> list[Floats]:
@@ -64,18 +66,29 @@ class RegressionRows:
     layout: Layout
     codes: list[Floats]
     owners: Ints | None
-    of_one: int
     model: Callable[[Floats], NoisyRegression]
+    reach: Callable[[NoisyRegression], Floats]
 
     def answer(self, earlier: list[Any]) -> Any:
         """The exact answer to the next question."""
         if not earlier:
-            return self.layout.query(self.layout.coded(self.codes))
+            return self.layout.query(self.layout.blocks(self.codes))
         found = self.model(earlier[0])
-        known = ~np.any(np.isnan(self.codes), axis=0)
-        values = self.layout.design.values([code[known] for code in self.codes])
-        scores, owners = scores_of(found, values), None if self.owners is None else self.owners[known]
-        return sum_of_squares(totals_by_unit(scores, owners) / np.sqrt(square_reach(found, self.layout.design, self.of_one)))
+        reach, design = np.sqrt(self.reach(found)), self.layout.design
+        totals: Any = 0
+        scores = []
+        for start in range(0, len(self.codes[0]), _BLOCK):
+            block = [code[start : start + _BLOCK] for code in self.codes]
+            known = ~np.any(np.isnan(block), axis=0)
+            each = np.where(known[:, None], scores_of(found, design.values([np.nan_to_num(one) for one in block])), 0.0)
+            if self.owners is None:
+                totals = totals + sum_of_squares(each / reach)
+            else:
+                scores.append(each)
+        if self.owners is None:
+            return totals if len(self.codes[0]) else sum_of_squares(np.zeros((0, found.size)))
+        every = np.concatenate(scores) if scores else np.zeros((0, found.size))
+        return sum_of_squares(totals_by_unit(every, self.owners) / reach)
 
 
 def scores_of(model: NoisyRegression, values: Floats) -> Floats:
@@ -84,9 +97,20 @@ def scores_of(model: NoisyRegression, values: Floats) -> Floats:
     return np.asarray((values[:, :-1] @ weights) * (values @ model.residual)[:, None])
 
 
-def square_reach(model: NoisyRegression, design: Design, of_one: int) -> Floats:
-    """The most that the squared score of a unit can be, for each coefficient. It follows from what was released."""
+def square_reach(model: NoisyRegression, design: Design, of_one: int, deviation: float) -> Floats:
+    """The squares of scores of units are cut off here, for each coefficient. It follows from what was released.
+
+    It is the most that they can be, or less if that would hide their sum in noise of this `deviation`: where the
+    expected sum is `_CLEAR` times the noise (and at least `_CLEAR`·`_ENOUGH` such squares), but never less than
+    `FAR` deviations of a score.
+    """
     weights = [model.weights_of_score(place) for place in range(model.size)]
     longer = [np.concatenate([one, np.zeros((*one.shape[:-1], 1))], -1) for one in weights]
-    reach = np.stack([design.bound(one) for one in longer], -1) * design.bound(model.residual)[..., None]
-    return np.asarray(np.maximum(of_one * reach, 1e-12) ** 2)
+    bounds = np.stack([design.bound(one) for one in longer], -1) * design.bound(model.residual)[..., None]
+    most = np.maximum(of_one * bounds, 1e-12) ** 2
+    own = np.maximum(np.diagonal(model.inverse, axis1=-2, axis2=-1), 1e-300)
+    total = np.maximum(model.residual_squares, 0.0)[..., None] / own / model.freedom[..., None]
+    least = (FAR * of_one) ** 2 * total / np.maximum(model.count, 1.0)[..., None]
+    chosen = np.minimum(np.maximum(total / (_CLEAR * max(deviation, _ENOUGH)), least), most)
+    usable = np.asarray(model.is_known)[..., None] & (chosen > 1e-9 * most)
+    return np.asarray(np.where(usable, chosen, most))

@@ -59,7 +59,7 @@ class Regression(Release):
         """One coefficient as an estimate, with its `interval` and `test`, at no further cost."""
         if name not in self._inferences:
             raise InvalidArgument(
-                f"There is no coefficient {name!r}. Choose one of {', '.join(self._inferences)}.", code="no-such-column"
+                f"There is no coefficient {name!r}. Choose one of {', '.join(self._inferences)}.", code="unknown-column"
             )
         one = self._inferences[name]
         found: Estimate = convert_release(

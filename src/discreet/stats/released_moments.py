@@ -7,6 +7,7 @@ theirs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,6 +22,7 @@ Floats = NDArray[np.float64]
 _TYPICAL = 0.3
 """A coefficient that is not unusual, in units of half the ranges."""
 _MOST_CELLS = 512
+_BLOCK = 2**14
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,11 @@ class Layout:
             for w, (monomial, _) in zip(self.query.weights, self.weights, strict=True)
         ]
         return np.array([float(self.query.table_weight) / cells] * cells + sums)
+
+    def blocks(self, codes: list[Floats]) -> Iterator[CodedRows]:
+        """All rows, some at a time."""
+        for start in range(0, len(codes[0]), _BLOCK):
+            yield self.coded([code[start : start + _BLOCK] for code in codes])
 
     def coded(self, codes: list[Floats]) -> CodedRows:
         """What rows add. The codes of a row are all known, or one is NaN and the row is left out."""

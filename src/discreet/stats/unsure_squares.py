@@ -18,6 +18,8 @@ from discreet.stats.laws import ErrorLaw
 Floats = NDArray[np.float64]
 _KNOWN_WELL = 12.0
 """From this many degrees of freedom on, the Student law is used."""
+_KNOWN = 3000.0
+"""From this many on, a Student law is a normal law."""
 _PART = 0.04
 """The part of a level that the upper bound of a sum of squares may miss by."""
 _LEVELS = np.concatenate([np.geomspace(1e-6, 0.3, 46), [0.4, 0.55, 0.75, 1.0]])
@@ -100,9 +102,12 @@ def p_value_of(total: Any, squares: UnsureSquares, laplace: Any, normal: Any, le
     variance, degrees = np.asarray(law.variance).reshape(-1), np.asarray(law.degrees).reshape(-1)
     laplace, normal = laplace.reshape(len(flat), -1), normal.reshape(-1)
     found = np.empty(len(flat))
-    if some.any():
-        known = ErrorLaw(variance[some], degrees[some], laplace[some], normal[some])
-        found[some] = known.beyond(flat[some])
+    sure = some & (degrees >= _KNOWN)
+    for part, estimated in ((sure, 0.0), (some & ~sure, 1.0)):
+        if part.any():
+            plain = normal[part] + (1 - estimated) * variance[part]
+            known = ErrorLaw(estimated * variance[part], degrees[part], laplace[part], plain)
+            found[part] = known.beyond(flat[part])
     rest = np.flatnonzero(~some)
     if len(rest):
 
