@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from discreet.stats.correlation_methods import CorrelationMethods
 from discreet.stats.mean_methods import MeanMethods
 from discreet.stats.regression_methods import RegressionMethods
 
 
-class Statistics(MeanMethods, RegressionMethods):
+class Statistics(MeanMethods, RegressionMethods, CorrelationMethods):
     """The statistics of one table. Each method builds an offer, which explains itself or makes the release."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -23,7 +23,7 @@ from discreet.stats.designs import Coded, Design
 from discreet.stats.formula import Formula, parse_formula
 from discreet.stats.linear import CoefficientOf, NoisyRegression
 from discreet.stats.noisy_shares import Noise
-from discreet.stats.regression_rows import RegressionRows, codes_of, square_reach, square_sensitivity
+from discreet.stats.regression_rows import RegressionRows, codes_of, scores_of, square_reach, square_sensitivity
 from discreet.stats.regressions import Regression
 from discreet.stats.released_moments import Layout, best_layout
 from discreet.stats.sample import Sample, StatisticsOfTable, sample
@@ -187,6 +187,12 @@ class LeastSquares:
         noise = Noise.of(self.mechanism.noises[1]) if isinstance(self.mechanism, Steps) else Noise()
         return square_reach(model, self.design, self.known.of_one, float(np.sqrt(noise.variance)))
 
+    def scores(self, first: Any) -> Callable[[Floats], Floats]:
+        """The scores of rows at the coefficients that follow from the first answer."""
+        model = self.model(first)
+        reach = np.sqrt(self.reach(model))
+        return lambda values: scores_of(model, values) / reach
+
     def imagined(self, rows: int) -> NoisyRegression:
         """The model that would follow if columns were independent and spread evenly, without the noise itself."""
         numbers = rows * self.layout.expected
@@ -203,7 +209,7 @@ class LeastSquares:
         def read() -> Any:
             numbers, chosen, owners = self.known.read()
             codes = codes_of(self.design.columns, numbers, chosen)
-            asked = RegressionRows(layout, codes, owners, self.model, self.reach)
+            asked = RegressionRows(layout, codes, owners, self.scores)
             return asked.answer([]) if self.robust is None else asked
 
         return self.known.rows.drawing(

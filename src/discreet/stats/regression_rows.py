@@ -60,35 +60,32 @@ def square_sensitivity(size: int, unit: Any, norm: str) -> Sensitivity:
 @dataclass(frozen=True)
 class RegressionRows:
     """Coded rows. The first question is for the sums of the layout. The second is for the squares of the scores of
-    units, at the coefficients that follow from the first answer.
+    units. `scores` makes from the first answer a function of the terms and the outcome of rows: a number for each row
+    and score, in units of the most that a unit counts for.
     """
 
     layout: Layout
     codes: list[Floats]
     owners: Ints | None
-    model: Callable[[Floats], NoisyRegression]
-    reach: Callable[[NoisyRegression], Floats]
+    scores: Callable[[Any], Callable[[Floats], Floats]]
 
     def answer(self, earlier: list[Any]) -> Any:
         """The exact answer to the next question."""
         if not earlier:
             return self.layout.query(self.layout.blocks(self.codes))
-        found = self.model(earlier[0])
-        reach, design = np.sqrt(self.reach(found)), self.layout.design
-        totals: Any = 0
-        scores = []
-        for start in range(0, len(self.codes[0]), _BLOCK):
+        scores, kept, totals = self.scores(earlier[0]), [], []
+        for start in range(0, max(len(self.codes[0]), 1), _BLOCK):
             block = [code[start : start + _BLOCK] for code in self.codes]
             known = ~np.any(np.isnan(block), axis=0)
-            each = np.where(known[:, None], scores_of(found, design.values([np.nan_to_num(one) for one in block])), 0.0)
+            values = self.layout.design.values([np.nan_to_num(one) for one in block])
+            each = np.where(known[:, None], scores(values), 0.0)
             if self.owners is None:
-                totals = totals + sum_of_squares(each / reach)
+                totals.append(sum_of_squares(each))
             else:
-                scores.append(each)
+                kept.append(each)
         if self.owners is None:
-            return totals if len(self.codes[0]) else sum_of_squares(np.zeros((0, found.size)))
-        every = np.concatenate(scores) if scores else np.zeros((0, found.size))
-        return sum_of_squares(totals_by_unit(every, self.owners) / reach)
+            return np.sum(totals, axis=0)
+        return sum_of_squares(totals_by_unit(np.concatenate(kept), self.owners))
 
 
 def scores_of(model: NoisyRegression, values: Floats) -> Floats:

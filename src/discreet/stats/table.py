@@ -47,6 +47,7 @@ class TableStatistics(Closed):
     proportion = _released(Statistics.proportion)
     compare = _released(Statistics.compare)
     ols = _released(Statistics.ols)
+    correlation = _released(Statistics.correlation)
 
 
 class ExplainedStatistics(Closed):
@@ -59,3 +60,4 @@ class ExplainedStatistics(Closed):
     proportion = _explained(Statistics.proportion)
     compare = _explained(Statistics.compare)
     ols = _explained(Statistics.ols)
+    correlation = _explained(Statistics.correlation)
