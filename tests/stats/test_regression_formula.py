@@ -125,6 +125,4 @@ def test_an_empty_table_has_empty_sums() -> None:
 def test_a_row_without_a_value_is_left_out() -> None:
     layout = best_layout(design("y ~ x"), "L1", row(), 1)
     codes = [np.array([0.5, np.nan, 0.1]), np.array([0.1, 0.2, np.nan])]
-    assert list(layout.query([layout.coded(codes)])) == list(
-        layout.query([layout.coded([one[:1] for one in codes])])
-    )
+    assert list(layout.query([layout.coded(codes)])) == list(layout.query([layout.coded([one[:1] for one in codes])]))

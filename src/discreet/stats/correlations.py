@@ -84,7 +84,9 @@ class NoisyCorrelation:
         count, u, v, _ = self._standard
         corners = np.array([[1.0, a, b] for a in self.ends[0] for b in self.ends[1]])
         sizes = [np.abs(one @ corners.T).max(-1) for one in (u, v)]
-        most = (self.of_one * (sizes[0] * sizes[1] + np.abs(self.correlation) * (sizes[0] ** 2 + sizes[1] ** 2) / 2)) ** 2
+        most = (
+            self.of_one * (sizes[0] * sizes[1] + np.abs(self.correlation) * (sizes[0] ** 2 + sizes[1] ** 2) / 2)
+        ) ** 2
         typical = np.maximum((1 - self.correlation**2) ** 2, 0.01)
         deviation = max(float(np.sqrt(self.square_noise.variance)), _ENOUGH)
         least = (_FAR * self.of_one) ** 2 * typical

@@ -138,9 +138,7 @@ class Design:
         """
         every = [polynomial for _, polynomial, _ in self.terms] + [self.outcome]
         size = len(every)
-        products = {
-            (a, b): self.product(every[a], every[b]) for a in range(size) for b in range(a, size)
-        }
+        products = {(a, b): self.product(every[a], every[b]) for a in range(size) for b in range(a, size)}
         listed = dict.fromkeys([ONE, *(key for found in products.values() for key in found)])
         monomials = tuple(sorted(listed, key=lambda one: (len(one), one)))
         place = {key: number for number, key in enumerate(monomials)}

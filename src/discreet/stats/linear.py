@@ -24,6 +24,8 @@ from discreet.stats.unsure_squares import UnsureSquares, law_of, noise_of, p_val
 Floats = NDArray[np.float64]
 _STEPS = np.array([1.0, 1.5, 1.9, 2.2, 2.6, 3.2, 4.5, 7.0, 12.0, 30.0, 200.0, 10000.0])
 """Where the end of an interval is looked for, in deviations. Beyond the last it is infinite."""
+FAR = 8.0
+"""Residuals and scores that are more deviations away are taken to be few."""
 SMALL = 0.35
 """The noise of the terms is small if it changes the sum of squares of every combination of them by at most this
 part, in deviations.
@@ -124,8 +126,11 @@ class NoisyRegression:
 
     @cached_property
     def reach(self) -> Floats:
-        """The most that a squared residual can be: the ranges are public."""
-        return np.asarray(self.bound(self.residual) ** 2)
+        """The most that a squared residual can be: the ranges are public. Few are taken to be farther than 8
+        deviations away.
+        """
+        far = FAR**2 * np.maximum(self.residual_squares, 0.0) / np.maximum(self.count, 1.0)
+        return np.asarray(np.minimum(self.bound(self.residual) ** 2, far))
 
     @cached_property
     def _of_one_variance(self) -> UnsureSquares:

@@ -68,7 +68,9 @@ class RegressionMethods(StatisticsOfTable):
         if taken.of_one > 1:
             robust = "HC"
         described = {"formula": str(parsed), "between": between, "levels": levels, "robust": robust}
-        return RegressionOffer(taken, lambda known: LeastSquares(known, parsed, robust).drawing(described), parsed, robust)
+        return RegressionOffer(
+            taken, lambda known: LeastSquares(known, parsed, robust).drawing(described), parsed, robust
+        )
 
 
 def regression_sample(
@@ -82,7 +84,9 @@ def regression_sample(
     ranges, listed = dict(between or {}), dict(levels or {})
     unused = [name for name in (*ranges, *listed) if name not in formula.columns]
     if unused:
-        raise InvalidArgument(f"{unused[0]} is not in the formula. Remove it from between= and levels=.", code="formula")
+        raise InvalidArgument(
+            f"{unused[0]} is not in the formula. Remove it from between= and levels=.", code="formula"
+        )
     both = [name for name in ranges if name in listed]
     if both or formula.outcome in listed:
         name = both[0] if both else formula.outcome
@@ -235,7 +239,11 @@ class LeastSquares:
         by_person = self.known.of_one > 1
         errors = "by person" if by_person else "HC, of any variance" if self.robust else "one variance"
         said = "units whose scores are more than 8 deviations away add little to the variance"
-        said = said if self.robust else "residuals have the same variance, whatever the terms are"
+        said = (
+            said
+            if self.robust
+            else "residuals have one variance, whatever the terms are, and few are more than 8 deviations away"
+        )
         found: Regression = convert_release(
             Regression,
             release,

@@ -14,13 +14,13 @@ from discreet.exact.rational import sqrt_up
 from discreet.queries.sensitivity import Sensitivity
 from discreet.stats.designs import Coded, Design
 from discreet.stats.dividing import Ints, part_of_range
-from discreet.stats.linear import NoisyRegression
+from discreet.stats.linear import FAR, NoisyRegression
 from discreet.stats.released_moments import Layout
 
 Floats = NDArray[np.float64]
 SQUARE_BITS = 24
 _BLOCK = 2**14
-FAR, _CLEAR, _ENOUGH = 8.0, 6.0, 8.0
+_CLEAR, _ENOUGH = 6.0, 8.0
 
 
 def codes_of(columns: tuple[Coded, ...], numbers: dict[str, Floats], chosen: dict[str, Ints]) -> list[Floats]:

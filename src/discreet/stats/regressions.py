@@ -116,7 +116,9 @@ class Regression(Release):
         widths = [widths[0], *(max(width, 9) for width in widths[1:])]
         wide = max(_WIDTH, sum(widths) + 10)
         table = [
-            "  ".join([row[0].ljust(widths[0]), *(text.rjust(size) for text, size in zip(row[1:], widths[1:], strict=True))])
+            "  ".join(
+                [row[0].ljust(widths[0]), *(text.rjust(size) for text, size in zip(row[1:], widths[1:], strict=True))]
+            )
             for row in rows
         ]
         heads = [f"{name + ':':<20}{text}" for name, text in self._heads()]
