@@ -1,7 +1,7 @@
 """Regression tables for the population: how often intervals cover, how wide they are next to statsmodels, and time.
 
-Coverage is that of 10,000 simulated samples and releases, of the law that is drawn. `--peer FOLDER` is where statsmodels
-is, if it is not installed.
+Coverage is that of 10,000 simulated samples and releases, with the law that is drawn. `--peer` is where statsmodels
+is, a folder, if it is not installed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import regression_simulation as simulation
 RUNS = 10_000
 COLUMNS = [f"x{number}" for number in range(1, 6)]
 FORMULA = f"y ~ {' + '.join(COLUMNS)}"
-RANGES = {name: (-1, 1) for name in [*COLUMNS, "y"]}
+RANGES = dict.fromkeys([*COLUMNS, "y"], (-1, 1))
 
 
 def coverage(kind: str, rows: int, epsilon: float, runs: int, robust: bool) -> str:

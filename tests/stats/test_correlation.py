@@ -77,9 +77,13 @@ def test_with_much_epsilon_it_is_the_correlation(delta: float) -> None:
     found = pairs().stats.correlation("a", "b", **RANGES, epsilon=200, delta=delta)
     true = float(np.corrcoef(PAIRS["a"], PAIRS["b"])[0, 1])
     low, high = found.interval()
-    assert found.value == pytest.approx(true, abs=0.01) and low < true < high and high - low < 0.05
-    assert found.test(0).p_value < 1e-3 and found.test(true).p_value > 0.5
-    assert found.test(0, alternative="less").p_value > 0.99 and found.test(2).p_value == 0
+    assert found.value == pytest.approx(true, abs=0.01)
+    assert low < true < high
+    assert high - low < 0.05
+    assert found.test(0).p_value < 1e-3
+    assert found.test(true).p_value > 0.5
+    assert found.test(0, alternative="less").p_value > 0.99
+    assert found.test(2).p_value == 0
     assert "correlation of a and b" in str(found)
 
 
@@ -92,7 +96,9 @@ def test_people_and_conditions_and_ranges_that_are_found() -> None:
 
 def test_too_little_epsilon_says_nothing() -> None:
     found = pairs().stats.correlation("a", "b", **RANGES, epsilon=0.002)
-    assert math.isnan(found.value) and found.interval() == (-1, 1) and found.test(0).p_value == 1
+    assert math.isnan(found.value)
+    assert found.interval() == (-1, 1)
+    assert found.test(0).p_value == 1
 
 
 def test_one_column_has_no_correlation_with_itself() -> None:

@@ -42,8 +42,10 @@ def test_robust_intervals_cover_where_plain_ones_do_not() -> None:
 def test_noise_widens_intervals_and_hides_them_at_last() -> None:
     few = simulated("even", 2000, 1.0, runs=3, seed=3)
     none = simulated("even", 2000, 0.001, runs=3, seed=3)
-    assert bool(few.is_known.all()) and not bool(none.is_known.any())
-    assert np.isnan(none.coefficients).all() and np.isnan(none.deviations()).all()
+    assert bool(few.is_known.all())
+    assert not bool(none.is_known.any())
+    assert np.isnan(none.coefficients).all()
+    assert np.isnan(none.deviations()).all()
     assert (none.p_of(1, 0.0) == 1).all()
 
 
@@ -80,10 +82,14 @@ def least_squares(*terms: Any) -> Any:
 def test_the_line_of_the_tour() -> None:
     found = visits().stats.ols("cost ~ age + treated", epsilon=5)
     text = found.summary()
-    assert "OLS regression" in text and "[0.025" in text and "P>|t|" in text and "treated" in text
+    assert "OLS regression" in text
+    assert "[0.025" in text
+    assert "P>|t|" in text
+    assert "treated" in text
     assert list(found.params) == list(found.bse) == list(found.pvalues) == ["Intercept", "age", "treated"]
     assert any("range that was found" in one for one in found.assumed)
-    assert "<table>" in found._repr_html_() and found.nobs == pytest.approx(SIZE, abs=100)
+    assert "<table>" in found._repr_html_()
+    assert found.nobs == pytest.approx(SIZE, abs=100)
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])
@@ -99,8 +105,10 @@ def test_with_much_epsilon_it_is_least_squares(delta: float, robust: Any) -> Non
     assert found.residual_variance == pytest.approx(residuals @ residuals / (SIZE - 5), rel=0.02)
     assert found.rsquared == pytest.approx(1 - residuals.var() / COST.var(), abs=0.02)
     low, high = found.conf_int()["age"]
-    assert low < 2 < high and high - low < 0.3
-    assert found.pvalues["age"] < 1e-3 and found.coefficient("age").test(2).p_value > 0.001
+    assert low < 2 < high
+    assert high - low < 0.3
+    assert found.pvalues["age"] < 1e-3
+    assert found.coefficient("age").test(2).p_value > 0.001
 
 
 def test_without_an_intercept_and_with_a_product() -> None:
@@ -124,11 +132,14 @@ def test_it_is_charged_once_and_free_again(tmp_path: Path) -> None:
     VISITS.to_parquet(tmp_path / "visits.parquet")
     table = visits(limit=3, source=tmp_path / "visits.parquet")
     text = str(table.explain.stats.ols("cost ~ age", **RANGES, robust="HC", epsilon=1))
-    assert "costs ε = 1" in text and "age ±" in text
+    assert "costs ε = 1" in text
+    assert "age ±" in text
     assert not spent(table)
     first = table.stats.ols("cost ~ age", **RANGES, robust="HC", epsilon=1)
     second = table.stats.ols("cost ~ age", **RANGES, robust="HC", epsilon=1)
-    assert second.replayed and second.params == first.params and second.conf_int() == first.conf_int()
+    assert second.replayed
+    assert second.params == first.params
+    assert second.conf_int() == first.conf_int()
     assert spent(table) == 1
     assert float(first.guarantee.epsilon_at(delta=0)) <= 1 + 1e-9
     with pytest.raises(BudgetExhausted):
@@ -137,9 +148,13 @@ def test_it_is_charged_once_and_free_again(tmp_path: Path) -> None:
 
 def test_too_little_epsilon_says_so() -> None:
     found = visits().stats.ols("cost ~ age + treated", **RANGES, epsilon=0.001)
-    assert found.reason is not None and found.reason in found.summary()
-    assert found.conf_int()["age"] == (-math.inf, math.inf) and found.pvalues["age"] == 1
-    assert math.isnan(found.params["age"]) and str(found) and found._repr_html_()
+    assert found.reason is not None
+    assert found.reason in found.summary()
+    assert found.conf_int()["age"] == (-math.inf, math.inf)
+    assert found.pvalues["age"] == 1
+    assert math.isnan(found.params["age"])
+    assert str(found)
+    assert found._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -159,7 +174,8 @@ def test_refusals(given: dict[str, Any], code: str) -> None:
     table = visits()
     with pytest.raises(InvalidArgument) as refused:
         table.stats.ols(epsilon=1, **given)
-    assert refused.value.code == code and not spent(table)
+    assert refused.value.code == code
+    assert not spent(table)
 
 
 def test_other_names_of_coefficients_are_refused() -> None:

@@ -145,7 +145,7 @@ def squares_not_cut_off(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_second_step_not_charged(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(steps, "compose", lambda guarantees: list(guarantees)[0])
+    patch.setattr(steps, "compose", lambda guarantees: next(iter(guarantees)))
 
 
 def each_step_at_the_whole(patch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,7 @@ def each_step_at_the_whole(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         steps.Laplace,
         "for_guarantee",
-        lambda asked, **more: sound(dp.Pure(epsilon=1), **more),  # noqa: ARG005
+        lambda asked, **more: sound(dp.Pure(epsilon=1), **more),
     )
 
 

@@ -184,7 +184,7 @@ class NoisyRegression:
         """The standard deviation of each coefficient's error; NaN where nothing is known."""
         found = []
         for place in range(self.size):
-            total, laplace, normal = self._score(place, np.nan_to_num(self.coefficients)[..., place])
+            _, laplace, normal = self._score(place, np.nan_to_num(self.coefficients)[..., place])
             law = law_of(self.squares_of(place), laplace, normal)
             found.append(law.deviation * self.inverse[..., place, place])
         return np.where(np.asarray(self.is_known)[..., None], np.stack(found, -1), np.nan)
