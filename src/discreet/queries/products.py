@@ -125,7 +125,7 @@ def _whole_shares(columns: tuple[Floats, ...], rows: int) -> Floats:
     whole = np.rint(parts * 2**SHARE_BITS)
     each = np.arange(rows)
     whole[each, whole.argmax(1)] += 2**SHARE_BITS - whole.sum(1)
-    return whole
+    return np.asarray(whole)
 
 
 def whole_weight(weight: float) -> Fraction:

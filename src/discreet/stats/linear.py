@@ -218,20 +218,21 @@ class NoisyRegression:
 
 @dataclass(frozen=True)
 class CoefficientOf:
-    """One coefficient of a regression, in the unit of its column."""
+    """One coefficient of a regression, in the unit of its column. The model is about how far it is from `start`."""
 
     model: NoisyRegression
     place: int
     unit: float
+    start: float = 0.0
 
     @property
     def value(self) -> float:
-        return float(self.model.coefficients[self.place]) * self.unit
+        return (self.start + float(self.model.coefficients[self.place])) * self.unit
 
     def p_value(self, null: float, alternative: Alternative) -> float:
         if not bool(self.model.is_known):
             return 1.0
-        both = float(self.model.p_of(self.place, null / self.unit))
+        both = float(self.model.p_of(self.place, null / self.unit - self.start))
         if alternative == "two-sided":
             return both
         toward = (self.value > null) == (alternative == "greater")
@@ -239,4 +240,4 @@ class CoefficientOf:
 
     def interval(self, confidence: float, *, sampled: bool = True) -> tuple[float, float]:
         low, high = self.model.interval(self.place, confidence, sampled=sampled)
-        return low * self.unit, high * self.unit
+        return (self.start + low) * self.unit, (self.start + high) * self.unit

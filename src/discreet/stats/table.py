@@ -48,6 +48,8 @@ class TableStatistics(Closed):
     compare = _released(Statistics.compare)
     ols = _released(Statistics.ols)
     correlation = _released(Statistics.correlation)
+    logistic = _released(Statistics.logistic)
+    poisson = _released(Statistics.poisson)
 
 
 class ExplainedStatistics(Closed):
@@ -61,3 +63,5 @@ class ExplainedStatistics(Closed):
     compare = _explained(Statistics.compare)
     ols = _explained(Statistics.ols)
     correlation = _explained(Statistics.correlation)
+    logistic = _explained(Statistics.logistic)
+    poisson = _explained(Statistics.poisson)
