@@ -68,7 +68,7 @@ class NoisyCorrelation:
         """The estimate."""
         count, u, v, _ = self._standard
         moments = np.tensordot(self.numbers, self.matrices, (-1, 0))
-        return np.clip(np.einsum("...a,...ab,...b->...", u, moments, v) / count, -1.0, 1.0)
+        return np.asarray(np.clip(np.einsum("...a,...ab,...b->...", u, moments, v) / count, -1.0, 1.0))
 
     def form(self, value: Any) -> Floats:
         """The matrix of u·v − ρ·(u² + v²)/2 as a quadratic form of (1, a, b)."""

@@ -93,7 +93,7 @@ class Features:
     @cached_property
     def of_features(self) -> Floats:
         """features = terms @ this."""
-        return np.linalg.inv(self.of_terms)
+        return np.asarray(np.linalg.inv(self.of_terms), dtype=np.float64)
 
     @property
     def size(self) -> int:
@@ -141,7 +141,8 @@ class LikelihoodRows:
         """The exact answer to the next question."""
         if not earlier:
             return self.layout.query(self.layout.blocks(self.codes))
-        at, totals = self.fit(earlier), 0
+        at = self.fit(earlier)
+        totals: Any = 0
         for start in range(0, max(len(self.codes[0]), 1), _BLOCK):
             block = [code[start : start + _BLOCK] for code in self.codes]
             known = ~np.any(np.isnan(block), axis=0)
@@ -149,7 +150,7 @@ class LikelihoodRows:
             each = np.where(known[:, None], score_parts(self.features, self.link, at, values), 0.0)
             totals = totals + np.rint(each * 2**SUM_BITS).astype(np.int64).sum(0).astype(object)
         weights = [Fraction(1)] * self.features.size + [INFORMATION] * len(self.features.pairs)
-        answer = [w * Fraction(int(total), 2**SUM_BITS) for w, total in zip(weights, totals, strict=True)]  # type: ignore[arg-type]
+        answer = [w * Fraction(int(total), 2**SUM_BITS) for w, total in zip(weights, totals, strict=True)]
         return np.array([*answer, None], dtype=object)[:-1]
 
 

@@ -95,7 +95,7 @@ class NoisyRegression:
         """The inverse of A, where it is known."""
         values, vectors = self._spectrum
         kept = np.where(self.is_known[..., None], values, 1.0)
-        return np.einsum("...ai,...i,...bi->...ab", vectors, 1 / kept, vectors)
+        return np.asarray(np.einsum("...ai,...i,...bi->...ab", vectors, 1 / kept, vectors))
 
     @cached_property
     def coefficients(self) -> Floats:

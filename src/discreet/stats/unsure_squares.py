@@ -48,7 +48,7 @@ class UnsureSquares:
     @property
     def kept(self) -> Floats:
         """The sum itself, raised to its noise if it is less."""
-        return np.maximum(self.value, np.maximum(self.unsure, 1e-12))
+        return np.asarray(np.maximum(self.value, np.maximum(self.unsure, 1e-12)))
 
     @property
     def degrees(self) -> Floats:

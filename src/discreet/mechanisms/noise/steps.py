@@ -73,16 +73,16 @@ class Steps:
         widths = [bound * sqrt_up(1 / share) for bound, share in zip(bounds, shares, strict=True)]
         start = exactly(Gaussian.for_guarantee(guarantee, sensitivity=1).stddev)
 
-        def make(scale: Fraction) -> Self:
+        def make(scale: Fraction) -> Any:
             return cls(noises=tuple(Gaussian(stddev=tidy(significant(scale * width, up=True))) for width in widths))
 
-        def keeps(made: Self) -> bool:
+        def keeps(made: Any) -> bool:
             return meets(made.guarantee(sensitivity), guarantee)
 
         for more in (0, Fraction(1, 10**7), Fraction(1, 10**5), Fraction(1, 10**3)):
             if keeps(made := make(start * (1 + more))):
-                return made
-        return least_noise(make, keeps, start)
+                return made  # type: ignore[no-any-return]
+        return least_noise(make, keeps, start)  # type: ignore[no-any-return]
 
     def error(self, confidence: float) -> tuple[Accuracy, ...]:
         """The error of one number of each step, all at once with this confidence."""
