@@ -19,8 +19,11 @@ import discreet as dp
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "stats"))
 import regression_simulation as simulation
+from report import machine, section
 
 RUNS = 10_000
+ABOUT = """intervals of `table.stats.ols` for the population. Residuals have a deviation of a twentieth of the range; an
+interval is infinite where the noise is too large."""
 COLUMNS = [f"x{number}" for number in range(1, 6)]
 FORMULA = f"y ~ {' + '.join(COLUMNS)}"
 RANGES = dict.fromkeys([*COLUMNS, "y"], (-1, 1))
@@ -104,6 +107,7 @@ def main() -> None:
         sys.path.append(given.peer)
     import statsmodels.regression.linear_model as peer
 
+    section("Regression tables", "stats_regression", f"{ABOUT} {machine()}.")
     print("Coverage of 95% intervals in the population (a slope, and a condition's coefficient).\n")
     print("| rows | n | ε | runs | slope | condition | finite |\n|---|---:|---:|---:|---:|---:|---:|")
     for kind in ("even", "skewed", "narrow", "heavy"):

@@ -21,6 +21,7 @@ QUESTIONS: tuple[Callable[[Any], Any], ...] = (
     lambda t: sums(t.stats.ols("x ~ n", **GIVEN)),
     lambda t: sums(t.stats.ols("x ~ n + c", **GIVEN, levels={"c": ["a", "b"]}, robust="HC")),
     lambda t: sums(t.stats.ols("x ~ n*c - 1", **GIVEN, levels={"c": ["a", "b"]}, delta=1e-5)),
+    lambda t: t.stats.poisson("n ~ x", **GIVEN).nobs,
     lambda t: list(t.stats.correlation("x", "n", **GIVEN)._inference.numbers),
 )
 SHARED: dict[str, Any] = {

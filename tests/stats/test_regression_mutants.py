@@ -17,13 +17,14 @@ from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.noise.steps import Steps
 from discreet.queries import products
 from discreet.queries.products import WeightedSums
-from discreet.stats import regression_rows
+from discreet.stats import likelihood, regression_rows
 from discreet.stats.designs import Coded, Design
 from discreet.stats.formula import parse_formula
 from discreet.stats.released_moments import Layout, sums_layout, table_layout
 
 Check = Callable[[], bool]
 Plant = Callable[[pytest.MonkeyPatch], None]
+BINARY = Design(parse_formula("y ~ x + z"), (Coded("x", (0, 1)), Coded("z", (0, 1)), Coded("y", levels=(False, True))))
 DESIGN = Design(parse_formula("y ~ x + z"), tuple(Coded(name, (0, 1)) for name in "xzy"))
 
 
@@ -92,6 +93,16 @@ def later_steps_see_noisy_answers_only() -> bool:
     return seen == [[], [float(drawn[0][0])]] and seen[1] != [5.0]
 
 
+def no_row_moves_a_newton_step_too_far() -> bool:
+    """A row at a corner, at coefficients with the largest variance."""
+    features, link = likelihood.Features(BINARY), likelihood.Link("logistic")
+    values = BINARY.values([np.array([1.0]), np.array([1.0]), np.array([0.0])])
+    parts = likelihood.score_parts(features, link, np.zeros(3), values)[0]
+    parts[3:] *= float(likelihood.INFORMATION)
+    bound = float(features.sensitivity(link, row(), "L1").exact)
+    return float(np.abs(parts).sum()) <= bound - 3 * 0.5 + 1e-9  # all three residuals are a half here, of at most 1
+
+
 CHECKS: dict[str, Check] = {
     check.__name__: check
     for check in (
@@ -102,6 +113,7 @@ CHECKS: dict[str, Check] = {
         steps_are_charged_together,
         steps_keep_what_was_allowed,
         later_steps_see_noisy_answers_only,
+        no_row_moves_a_newton_step_too_far,
     )
 }
 
@@ -167,6 +179,16 @@ def later_steps_see_exact_answers(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Steps, "_draw", draw)
 
 
+def information_left_out_of_the_sensitivity(patch: pytest.MonkeyPatch) -> None:
+    sound = likelihood.Features.sensitivity
+
+    def without(self: likelihood.Features, *given: Any) -> Any:
+        found = sound(self, *given)
+        return replace(found, amount=Fraction(self.size))
+
+    patch.setattr(likelihood.Features, "sensitivity", without)
+
+
 MUTANTS: list[tuple[Plant, Check]] = [
     (shares_not_multiplied_by_their_half, no_row_moves_sums_too_far),
     (sums_left_out_of_the_sensitivity, no_row_moves_sums_too_far),
@@ -177,6 +199,7 @@ MUTANTS: list[tuple[Plant, Check]] = [
     (the_second_step_not_charged, steps_are_charged_together),
     (each_step_at_the_whole, steps_keep_what_was_allowed),
     (later_steps_see_exact_answers, later_steps_see_noisy_answers_only),
+    (information_left_out_of_the_sensitivity, no_row_moves_a_newton_step_too_far),
 ]
 
 

@@ -188,7 +188,9 @@ class Design:
     def values(self, codes: list[Floats]) -> Floats:
         """The terms and the outcome of rows, one column for each."""
         monomials, weights = self.term_matrix
-        return np.asarray(np.stack([self.of_codes(one, codes) for one in monomials], 1) @ weights.T)
+        each = np.stack([self.of_codes(one, codes) for one in monomials])
+        # a small product of matrices: threads would wait for each other longer than it takes
+        return np.asarray(np.einsum("kn,jk->nj", each, weights))
 
     @property
     def cells(self) -> int:

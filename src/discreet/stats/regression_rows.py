@@ -91,7 +91,8 @@ class RegressionRows:
 def scores_of(model: NoisyRegression, values: Floats) -> Floats:
     """For each row and coefficient the residual times what is left of the term after the others."""
     weights = np.stack([model.weights_of_score(place) for place in range(model.size)], 1)
-    return np.asarray((values[:, :-1] @ weights) * (values @ model.residual)[:, None])
+    left, residuals = np.einsum("nk,kj->nj", values[:, :-1], weights), np.einsum("nk,k->n", values, model.residual)
+    return np.asarray(left * residuals[:, None])
 
 
 def square_reach(model: NoisyRegression, design: Design, of_one: int, deviation: float) -> Floats:
