@@ -57,6 +57,7 @@ COMMANDS = {
     "quantiles": "quantiles",
     "synthetic": "synthetic",
     "regression": "regression",
+    "stats-regression": "stats_regression",
     "learning": "learning",
     "learning_speed": "learning_speed",
     "spark_learning": "spark_learning",

@@ -12,6 +12,7 @@ from . import (
     calls_mechanisms,
     calls_queries,
     calls_stats,
+    calls_stats_regression,
     calls_studies,
     calls_tables,
 )
@@ -26,6 +27,7 @@ CALLS: list[Call] = [
     *calls_studies.CALLS,
     *calls_tables.CALLS,
     *calls_stats.CALLS,
+    *calls_stats_regression.CALLS,
 ]
 
 _MADE = "a result that the package makes: nobody hands in records"

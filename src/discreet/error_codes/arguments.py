@@ -37,6 +37,11 @@ ARGUMENTS = {
         "Each gives the same fact in another way.",
         "one of the two",
     ),
+    "formula": Explained(
+        '`"cost = age"`, `"cost ~ log(age)"`, or a range for a column that is not in the formula',
+        "A formula names an outcome, and terms that are columns or products of columns.",
+        '`"cost ~ age + treated"`',
+    ),
     "wrong-shape": Explained(
         "an array of another shape", "Shapes are declared, never read from the data.", "an array of the declared shape"
     ),

@@ -11,7 +11,7 @@ from discreet.sql.pricing.relation import Relation
 
 OPEN = 2**62
 """The farthest that a value without a declared range may lie from 0, in steps. It only keeps integers small."""
-PairKind = Literal["covariance", "correlation", "slope", "intercept", "r2"]
+PairKind = Literal["covariance", "correlation", "slope", "intercept", "r2", "sxx", "syy", "sxy"]
 AggregateKind = Literal["count", "sum", "mean", "variance", "stddev", "quantile", "mode"] | PairKind
 MeasureKind = Literal["count", "sum", "people", "distinct", "quantile", "mode"]
 

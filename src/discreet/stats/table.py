@@ -49,6 +49,10 @@ class TableStatistics(Closed):
     paired = _released(Statistics.paired)
     ratio = _released(Statistics.ratio)
     variance = _released(Statistics.variance)
+    ols = _released(Statistics.ols)
+    correlation = _released(Statistics.correlation)
+    logistic = _released(Statistics.logistic)
+    poisson = _released(Statistics.poisson)
 
 
 class ExplainedStatistics(Closed):
@@ -63,3 +67,7 @@ class ExplainedStatistics(Closed):
     paired = _explained(Statistics.paired)
     ratio = _explained(Statistics.ratio)
     variance = _explained(Statistics.variance)
+    ols = _explained(Statistics.ols)
+    correlation = _explained(Statistics.correlation)
+    logistic = _explained(Statistics.logistic)
+    poisson = _explained(Statistics.poisson)

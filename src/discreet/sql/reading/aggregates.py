@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, NoReturn
 
 from sqlglot import exp
@@ -314,6 +315,19 @@ class Aggregates:
         taken = (Measure("count", where=present), *moments, *squared, multiplied)
         return kind, tuple(self._take(measure) for measure in taken), sample, "number"
 
+    def _pair_count(self, node: Any, where: Expr | None) -> Parts:
+        """The number of rows with both values."""
+        values = [self._value(node, of) for of in (node.this, node.expression)]
+        present = _both(where, call("and", *(has_number(value) for value in values)))
+        return "count", (self._take(Measure("count", where=present)),), True, "integer"
+
+    def _pair_mean(self, node: Any, where: Expr | None, *, of: str) -> Parts:
+        """The mean of one of two values, over the rows with both."""
+        values = {"y": self._value(node, node.this), "x": self._value(node, node.expression)}
+        other = values["y" if of == "x" else "x"]
+        within = self._range_to_center(node, values[of])
+        return "mean", self._moments(values[of], _both(where, has_number(other)), within, 1), True, "number"
+
     def _moments(self, value: Expr, where: Expr | None, within: Range, most: int) -> tuple[int, ...]:
         count = self._take(Measure("count", where=_both(where, has_number(value))))
         sums = [self._summed(value, where, within, centered=True, power=power) for power in range(1, most + 1)]
@@ -457,6 +471,12 @@ AGGREGATES: dict[type[exp.Expression], Rule] = {
     exp.RegrSlope: _paired("slope", "x"),
     exp.RegrIntercept: _paired("intercept", "x"),
     exp.RegrR2: _paired("r2", "yx"),
+    exp.RegrSxx: _paired("sxx", "x"),
+    exp.RegrSyy: _paired("syy", "y"),
+    exp.RegrSxy: _paired("sxy"),
+    exp.RegrCount: Aggregates._pair_count,
+    exp.RegrAvgx: partial(Aggregates._pair_mean, of="x"),
+    exp.RegrAvgy: partial(Aggregates._pair_mean, of="y"),
     exp.Median: _fixed_share(Fraction(1, 2)),
     exp.Min: _fixed_share(EXTREMES["min"]),
     exp.Max: _fixed_share(EXTREMES["max"]),

@@ -53,6 +53,7 @@ _LARGE = (exp.Pad, exp.Anonymous)
 _CAN_FAIL = (
     *(exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop),
     *(exp.CovarPop, exp.CovarSamp, exp.Corr, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2),
+    *(exp.RegrSxx, exp.RegrSyy, exp.RegrSxy, exp.RegrAvgx, exp.RegrAvgy),
     *_LARGE,
 )
 """What some numbers stop: nothing of that kind runs after a charge."""

@@ -43,12 +43,16 @@ def _computed(aggregate: Aggregate, measures: Sequence[Measure], bands: Sequence
     shared = _less(products, _product(*means))
     if aggregate.kind == "covariance":
         return _of_sample(shared, count) if aggregate.sample else shared
-    named = {"slope": (1,), "intercept": (1,)}.get(aggregate.kind, (0, 1))
+    if aggregate.kind == "sxy":
+        return _product(shared, count)
+    named = {"slope": (1,), "intercept": (1,), "sxx": (1,), "syy": (0,)}.get(aggregate.kind, (0, 1))
     spreads = {}
     for place, value in enumerate(named, 3):
         squares = _over(_scale(bands[place], float(measures[place].step) ** 2), count)
         spread = _less(_within(squares, 0.0, reach[value] ** 2), _square(means[value]))
         spreads[value] = np.maximum(spread[0], 0.0), np.maximum(spread[1], 0.0)
+    if aggregate.kind in ("sxx", "syy"):
+        return _product(spreads[named[0]], count)
     return _KINDS[aggregate.kind](shared, spreads, means, [float(measure.center) for measure in measures[1:3]])
 
 
