@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from discreet.stats.count_methods import CountMethods
 from discreet.stats.mean_methods import MeanMethods
 
 
-class Statistics(MeanMethods):
+class Statistics(MeanMethods, CountMethods):
     """The statistics of one table. Each method builds an offer, which explains itself or makes the release."""

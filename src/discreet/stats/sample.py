@@ -101,7 +101,7 @@ class Sample:
         kinds = {name: _read_as(self._fields[name].type, name in self.levels) for name in self._names}
         found, owners = self.rows.plan.rows.owned_columns(list(kinds), kinds)
         numbers = {name: doubles(found[name]) for name in self.numbers}
-        return numbers, {name: _places(found[name], known) for name, known in self.levels.items()}, owners
+        return numbers, {name: place_cells(found[name], known) for name, known in self.levels.items()}, owners
 
     @property
     def _names(self) -> list[str]:
@@ -115,7 +115,8 @@ def _read_as(kind: str, listed: bool) -> str:
     return "number" if kind == "boolean" else kind
 
 
-def _places(values: Any, levels: Sequence[Any]) -> Ints:
+def place_cells(values: Any, levels: Sequence[Any]) -> Ints:
+    """The place of each cell among the levels, or `MISSING` or `ANOTHER`."""
     import pyarrow as pa
 
     if not isinstance(values, list) and isinstance(values, pa.ChunkedArray | pa.Array):

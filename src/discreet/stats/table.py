@@ -46,6 +46,7 @@ class TableStatistics(Closed):
     mean = _released(Statistics.mean)
     proportion = _released(Statistics.proportion)
     compare = _released(Statistics.compare)
+    chi2 = _released(Statistics.chi2)
 
 
 class ExplainedStatistics(Closed):
@@ -57,3 +58,4 @@ class ExplainedStatistics(Closed):
     mean = _explained(Statistics.mean)
     proportion = _explained(Statistics.proportion)
     compare = _explained(Statistics.compare)
+    chi2 = _explained(Statistics.chi2)
