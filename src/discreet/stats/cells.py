@@ -16,9 +16,8 @@ from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.queries.cells import CellCounts
 from discreet.queries.sensitivity import Sensitivity
-from discreet.rows.arrow import cells_of
 from discreet.stats.dividing import Ints
-from discreet.stats.sample import MISSING, list_levels, place_cells
+from discreet.stats.sample import MISSING, each_value, list_levels, place_cells
 from discreet.tables.asking import NAME
 from discreet.tables.days import DAYS
 from discreet.tables.methods import Methods
@@ -64,21 +63,10 @@ class Groups:
         found = self.plan.rows.engine.table(text)
         cell = np.zeros(found.num_rows, dtype=np.int64)
         for (name, known), size in zip(self.choices.items(), self.sizes, strict=True):
-            place = places_of_column(found.column(ids[name]), known)
+            column = found.column(ids[name])
+            place = each_value(column, bucket_of) if known is None else place_cells(column, known)
             cell = np.where((cell < 0) | (place < 0), MISSING, cell * size + place)
         return cell
-
-
-def places_of_column(column: Any, known: tuple[Any, ...] | None) -> Ints:
-    """The place of each cell among the choices, or the bucket of its hash. Every different value is read once."""
-    encoded = column.combine_chunks().dictionary_encode()
-    values = encoded.dictionary
-    if known is None:
-        each = np.fromiter((bucket_of(cell) for cell in cells_of(values)), np.int64, len(values))
-    else:
-        each = place_cells(cells_of(values), known)
-    missing = np.append(np.maximum(each, MISSING), MISSING)  # another value than the declared ones is none
-    return np.asarray(missing[np.asarray(encoded.indices.fill_null(len(each)))])
 
 
 def bucket_of(cell: Any) -> int:

@@ -15,6 +15,7 @@ from discreet.exact.rational import Number
 from discreet.queries.shares import ShareProducts
 from discreet.releases import Release
 from discreet.stats.dividing import Ints, divided, pairs_of, part_of_range
+from discreet.stats.equal_means import EqualMeans
 from discreet.stats.means import DifferenceOf, Extended, MeanOf
 from discreet.stats.noisy_shares import NoisyShares
 from discreet.stats.results import Difference, Estimate
@@ -149,9 +150,9 @@ class Spot:
         return [[self.low, self.high], *([place] for place in self.places[2:])]
 
 
-def division_by_range(known: Sample, column: str, group: str | None = None) -> Division:
-    """Each row between the low and the high end of a range, in its group. The inference is about one mean, or about the
-    difference of two.
+def division_by_range(known: Sample, column: str, group: str | None = None, *, many: bool = False) -> Division:
+    """Each row between the low and the high end of a range, in its group. The inference is about one mean, about the
+    difference of two, or, with `many`, about whether several are equal.
     """
     ends, found, several = known.ends(column), known.is_found(column), known.of_one > 1
     each = 4 if found else 2
@@ -178,6 +179,8 @@ def division_by_range(known: Sample, column: str, group: str | None = None) -> D
 
     def infer(shares: NoisyShares) -> Any:
         groups = [MeanOf(shares, *_group(spot, places), ends) for spot in spots]
+        if many:
+            return EqualMeans(groups)
         inner = groups[0] if group is None else DifferenceOf(*groups)
         if not found:
             return inner

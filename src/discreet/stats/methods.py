@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from discreet.stats.count_methods import CountMethods
+from discreet.stats.group_methods import GroupMethods
 from discreet.stats.mean_methods import MeanMethods
 
 
-class Statistics(MeanMethods, CountMethods):
+class Statistics(MeanMethods, CountMethods, GroupMethods):
     """The statistics of one table. Each method builds an offer, which explains itself or makes the release."""

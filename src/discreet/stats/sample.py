@@ -17,7 +17,8 @@ from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.queries.shares import ShareProducts
 from discreet.releases import Release
-from discreet.rows import cells, doubles
+from discreet.rows import doubles
+from discreet.rows.arrow import cells_of
 from discreet.sql.running.explanation import IMAGINED, Explanation
 from discreet.sql.schema import validate_range
 from discreet.stats.dividing import Ints
@@ -109,21 +110,22 @@ class Sample:
 
 
 def _read_as(kind: str, listed: bool) -> str:
-    """How the cells of a column are read: one by one where levels are compared."""
-    if listed:
-        return kind if kind in DAYS else "listed"
-    return "number" if kind == "boolean" else kind
+    """How the cells of a column are read: as they are where levels are compared."""
+    return "number" if listed or kind == "boolean" else kind
 
 
-def place_cells(values: Any, levels: Sequence[Any]) -> Ints:
-    """The place of each cell among the levels, or `MISSING` or `ANOTHER`."""
-    import pyarrow as pa
-
-    if not isinstance(values, list) and isinstance(values, pa.ChunkedArray | pa.Array):
-        values = values.to_pylist()
+def place_cells(column: Any, levels: Sequence[Any]) -> Ints:
+    """The place of each cell of a column among the levels, or `MISSING` or `ANOTHER`."""
     place = {level: number for number, level in enumerate(levels)}
-    listed = values if isinstance(values, list) else cells(values)
-    return np.fromiter((_place(cell, place) for cell in listed), np.int64, len(listed))
+    return each_value(column, lambda cell: _place(cell, place))
+
+
+def each_value(column: Any, number_of: Callable[[Any], int]) -> Ints:
+    """A number for each cell of an Arrow column, computed once for every different value. `MISSING` for none."""
+    encoded = (column.combine_chunks() if hasattr(column, "combine_chunks") else column).dictionary_encode()
+    listed = cells_of(encoded.dictionary)
+    numbers = np.fromiter((number_of(cell) for cell in listed), np.int64, len(listed))
+    return np.asarray(np.append(numbers, MISSING)[np.asarray(encoded.indices.fill_null(len(numbers)))])
 
 
 def _place(cell: Any, place: Mapping[Any, int]) -> int:

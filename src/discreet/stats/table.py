@@ -47,6 +47,10 @@ class TableStatistics(Closed):
     proportion = _released(Statistics.proportion)
     compare = _released(Statistics.compare)
     chi2 = _released(Statistics.chi2)
+    anova = _released(Statistics.anova)
+    mann_whitney = _released(Statistics.mann_whitney)
+    kruskal = _released(Statistics.kruskal)
+    wilcoxon = _released(Statistics.wilcoxon)
 
 
 class ExplainedStatistics(Closed):
@@ -59,3 +63,7 @@ class ExplainedStatistics(Closed):
     proportion = _explained(Statistics.proportion)
     compare = _explained(Statistics.compare)
     chi2 = _explained(Statistics.chi2)
+    anova = _explained(Statistics.anova)
+    mann_whitney = _explained(Statistics.mann_whitney)
+    kruskal = _explained(Statistics.kruskal)
+    wilcoxon = _explained(Statistics.wilcoxon)

@@ -117,8 +117,6 @@ def p_of_independence(counts: Floats, noise: NoiseOfCounts, draws: int | None = 
     return p_of_fit(counts, lambda one: fit_independent(one, noise.variance), noise, draws)
 
 
-def p_of_shares(
-    counts: Floats, shares: Floats, noise: NoiseOfCounts, draws: int | None = None
-) -> tuple[float, float]:
+def p_of_shares(counts: Floats, shares: Floats, noise: NoiseOfCounts, draws: int | None = None) -> tuple[float, float]:
     """The statistic and the p-value of the hypothesis that values have these shares, given as one row of cells."""
     return p_of_fit(counts, lambda one: fit_shares(one, shares, noise.variance), noise, draws)
