@@ -52,7 +52,7 @@ class CountMethods(StatisticsOfTable):
                 'Name two columns, or give the shares of the values of one: expected={"a": 0.5, "b": 0.5}.',
                 code="missing-argument",
             )
-        given = {"where": where, "epsilon": epsilon, "delta": delta}
+        given: dict[str, Any] = {"where": where, "epsilon": epsilon, "delta": delta}
         if expected is not None:
             values, shares = _check_expected(expected)
             if choices is not None:
