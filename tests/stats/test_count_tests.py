@@ -203,4 +203,3 @@ def test_a_row_is_in_one_cell() -> None:
 def test_hashes_are_public_and_fixed() -> None:
     assert [cells.bucket_of(one) for one in ("Acre", "Bled", 7, None, float("nan"))] == [7, 9, 7, -1, -1]
     assert len({cells.bucket_of(str(k)) for k in range(500)}) == cells.BUCKETS
-
