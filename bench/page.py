@@ -63,6 +63,7 @@ COMMANDS = {
     "density": "density",
     "curves": "curves",
     "adaptive": "adaptive",
+    "stats_counts": "stats_counts",
     "local": "local",
     "shuffle": "shuffle",
     "channel": "channel",
