@@ -152,14 +152,14 @@ def skewed_values(size: int, shift: float = 0.0) -> Any:
     return np.clip((0.1 + shift) * RNG.gamma(1, 1, size), 0, 1)
 
 
-def anova_tables(runs: int = 2_000) -> None:
+def anova_tables(runs: int = 500) -> None:
     print(f"\n### Analysis of variance of three groups: level at 5% ({runs:,} runs)\n")
     print("| values | rows | ε = 0.2 | 1 | 5 |\n|---|---|---|---|---|")
     for name, law in (("normal", even), ("exponential", skewed_values)):
         for size in (150, 1500):
             found = []
             for epsilon in (0.2, 1, 5):
-                some = runs if size * epsilon > 100 else 60  # where sizes are unknown, each p-value takes long
+                some = runs if size * epsilon > 100 else 30  # where sizes are unknown, each p-value takes long
                 hits = [p_anova([law(int(size * w)) for w in (0.5, 0.3, 0.2)], epsilon) <= 0.05 for _ in range(some)]
                 found.append(np.mean(hits))
             print(f"| {name} | {size} | " + " | ".join(f"{100 * one:.1f}%" for one in found) + " |", flush=True)
@@ -167,11 +167,11 @@ def anova_tables(runs: int = 2_000) -> None:
     print("| rows | discreet | F1 | scipy, not private |\n|---|---|---|---|")
     for size in (1000, 2000, 4000):
         hits = np.zeros(3)
-        for _ in range(200):
+        for _ in range(100):
             groups = [even(size // 3, shift) for shift in (0.0, 0.015, 0.03)]
             p = [p_anova(groups, 1), p_swanberg(groups, 1), stats.f_oneway(*groups).pvalue]
             hits += np.array(p) <= 0.05
-        print(f"| {size} | " + " | ".join(f"{one / 200:.2f}" for one in hits) + " |", flush=True)
+        print(f"| {size} | " + " | ".join(f"{one / 100:.2f}" for one in hits) + " |", flush=True)
 
 
 # --- ranks ------------------------------------------------------------------------------------------------------
@@ -225,13 +225,13 @@ def p_kruskal(groups: list[Any], epsilon: float) -> float:
 
 
 def rank_tables() -> None:
-    print("\n### Mann–Whitney: level at 5% (1,000 runs, two groups of equal distribution)\n")
+    print("\n### Mann–Whitney: level at 5% (400 runs, two groups of equal distribution)\n")
     print("| values | rows | ε = 0.2 | 1 | 5 |\n|---|---|---|---|---|")
     for name, law in (("normal", even), ("exponential", skewed_values)):
         for size in (60, 1000):
             found = []
             for epsilon in (0.2, 1, 5):
-                some = 1000 if size * epsilon > 100 else 40
+                some = 400 if size * epsilon > 100 else 30
                 p = [p_mann_whitney([law(size // 2), law(size // 2)], epsilon) for _ in range(some)]
                 found.append(np.mean(np.array(p) <= 0.05))
             print(f"| {name} | {size} | " + " | ".join(f"{100 * one:.1f}%" for one in found) + " |", flush=True)
@@ -239,20 +239,20 @@ def rank_tables() -> None:
     print("| rows | discreet | Couch et al. | scipy, not private |\n|---|---|---|---|")
     for size in (300, 600, 1200, 2400):
         hits = np.zeros(3)
-        for _ in range(200):
+        for _ in range(100):
             groups = [even(size // 2), even(size // 2, 0.045)]
             p = [p_mann_whitney(groups, 1), p_couch_mann_whitney(groups, 1), stats.mannwhitneyu(*groups).pvalue]
             hits += np.array(p) <= 0.05
-        print(f"| {size} | " + " | ".join(f"{one / 200:.2f}" for one in hits) + " |", flush=True)
+        print(f"| {size} | " + " | ".join(f"{one / 100:.2f}" for one in hits) + " |", flush=True)
     print("\n### Kruskal–Wallis of three groups: power at 5%, ε = 1, medians 0.2 deviations apart\n")
     print("| rows | discreet | Couch et al. | scipy, not private |\n|---|---|---|---|")
     for size in (300, 900, 1800):
         hits = np.zeros(3)
-        for _ in range(200):
+        for _ in range(100):
             groups = [even(size // 3, shift) for shift in (0.0, 0.03, 0.06)]
             p = [p_kruskal(groups, 1), p_couch_kruskal(groups, 1), stats.kruskal(*groups).pvalue]
             hits += np.array(p) <= 0.05
-        print(f"| {size} | " + " | ".join(f"{one / 200:.2f}" for one in hits) + " |", flush=True)
+        print(f"| {size} | " + " | ".join(f"{one / 100:.2f}" for one in hits) + " |", flush=True)
 
 
 # --- time -------------------------------------------------------------------------------------------------------

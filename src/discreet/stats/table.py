@@ -51,6 +51,7 @@ class TableStatistics(Closed):
     mann_whitney = _released(Statistics.mann_whitney)
     kruskal = _released(Statistics.kruskal)
     wilcoxon = _released(Statistics.wilcoxon)
+    quantile = _released(Statistics.quantile)
 
 
 class ExplainedStatistics(Closed):
@@ -67,3 +68,4 @@ class ExplainedStatistics(Closed):
     mann_whitney = _explained(Statistics.mann_whitney)
     kruskal = _explained(Statistics.kruskal)
     wilcoxon = _explained(Statistics.wilcoxon)
+    quantile = _explained(Statistics.quantile)
