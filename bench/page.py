@@ -65,6 +65,7 @@ COMMANDS = {
     "density": "density",
     "curves": "curves",
     "adaptive": "adaptive",
+    "stats_counts": "stats_counts",
     "local": "local",
     "shuffle": "shuffle",
     "channel": "channel",

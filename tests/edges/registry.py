@@ -13,6 +13,7 @@ from . import (
     calls_queries,
     calls_stats,
     calls_stats_regression,
+    calls_stats_counts,
     calls_studies,
     calls_tables,
 )
@@ -28,6 +29,7 @@ CALLS: list[Call] = [
     *calls_tables.CALLS,
     *calls_stats.CALLS,
     *calls_stats_regression.CALLS,
+    *calls_stats_counts.CALLS,
 ]
 
 _MADE = "a result that the package makes: nobody hands in records"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from discreet.queries.shares import ShareProducts
 from discreet.stats.dividing import Ints, divided, pairs_of, part_of_range
+from discreet.stats.equal_means import EqualMeans
 from discreet.stats.means import DifferenceOf, Extended, MeanOf
 from discreet.stats.noisy_shares import NoisyShares
 from discreet.stats.ratios import RatioOf, VarianceOf
@@ -107,9 +108,12 @@ def division_by_square(known: Sample, column: str) -> Division:
     )
 
 
-def division_by_range(known: Sample, column: str, group: str | None = None, *, less: str | None = None) -> Division:
-    """Each row between the low and the high end of a range, in its group. The inference is about one mean, or about the
-    difference of two. With `less`, the value of a row is its column less that one.
+def division_by_range(
+    known: Sample, column: str, group: str | None = None, *, less: str | None = None, many: bool = False
+) -> Division:
+    """Each row between the low and the high end of a range, in its group. The inference is about one mean, about the
+    difference of two, or, with `many`, about whether several are equal. With `less`, the value of a row is its column
+    less that one.
     """
     ends, found, several = range_of_values(known, column, less), known.is_found(column), known.of_one > 1
     each = 4 if found else 2
@@ -136,6 +140,8 @@ def division_by_range(known: Sample, column: str, group: str | None = None, *, l
 
     def infer(shares: NoisyShares) -> Any:
         groups = [MeanOf(shares, *_group(spot, places), ends) for spot in spots]
+        if many:
+            return EqualMeans(groups)
         inner = groups[0] if group is None else DifferenceOf(*groups)
         if not found:
             return inner

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from discreet.stats.correlation_methods import CorrelationMethods
+from discreet.stats.count_methods import CountMethods
+from discreet.stats.group_methods import GroupMethods
 from discreet.stats.likelihood_methods import LikelihoodMethods
 from discreet.stats.mean_methods import MeanMethods
+from discreet.stats.quantile_methods import QuantileMethods
 from discreet.stats.regression_methods import RegressionMethods
 
 
-class Statistics(MeanMethods, RegressionMethods, CorrelationMethods, LikelihoodMethods):
+class Statistics(
+    MeanMethods,
+    QuantileMethods,
+    CountMethods,
+    GroupMethods,
+    CorrelationMethods,
+    RegressionMethods,
+    LikelihoodMethods,
+):
     """The statistics of one table. Each method builds an offer, which explains itself or makes the release."""

@@ -49,8 +49,7 @@ class Evidence:
         return self.p_value <= check_confidence(level)
 
     def __str__(self) -> str:
-        shown = p_text(self.p_value)
-        return f"{self.test}: {self.hypothesis}; p {'' if shown[0] == '<' else '= '}{shown}{said(self.assumed)}"
+        return f"{self.test}: {self.hypothesis}; {p_said(self.p_value)}{said(self.assumed)}"
 
     def _repr_html_(self) -> str:
         facts = {"test": self.test, "hypothesis": self.hypothesis, "p-value": p_text(self.p_value)}
@@ -135,6 +134,11 @@ def check_alternative(alternative: Any) -> Alternative:
 def p_text(p: float) -> str:
     """A p-value as people write it."""
     return "< 0.0001" if p < 1e-4 else f"{p:.4f}" if p < 0.1 else f"{p:.3f}"
+
+
+def p_said(p: float) -> str:
+    """A p-value in a sentence: p = 0.0123, or p < 0.0001."""
+    return f"p {'' if p < 1e-4 else '= '}{p_text(p)}"
 
 
 def said(assumed: tuple[str, ...]) -> str:

@@ -17,7 +17,8 @@ from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.queries.shares import ShareProducts
 from discreet.releases import Release
-from discreet.rows import cells, doubles
+from discreet.rows import doubles
+from discreet.rows.arrow import cells_of
 from discreet.sql.running.explanation import IMAGINED, Explanation
 from discreet.sql.schema import validate_range
 from discreet.stats.dividing import Ints
@@ -102,7 +103,7 @@ class Sample:
         kinds = {name: _read_as(self._fields[name].type, name in self.levels) for name in self._names}
         found, owners = self.rows.plan.rows.owned_columns(list(kinds), kinds)
         numbers = {name: doubles(found[name]) for name in self.numbers}
-        return numbers, {name: _places(found[name], known) for name, known in self.levels.items()}, owners
+        return numbers, {name: place_cells(found[name], known) for name, known in self.levels.items()}, owners
 
     @property
     def _names(self) -> list[str]:
@@ -110,40 +111,22 @@ class Sample:
 
 
 def _read_as(kind: str, listed: bool) -> str:
-    """How the cells of a column are read: as they are in Arrow where levels can be compared there."""
-    if listed and kind not in DAYS:
-        return "integer" if kind in ("text", "boolean", "integer") else "listed"
-    return "number" if kind == "boolean" else kind
+    """How the cells of a column are read: as they are where levels are compared."""
+    return "number" if listed or kind == "boolean" else kind
 
 
-def _places(values: Any, levels: Sequence[Any]) -> Ints:
-    """The place of each value among the levels."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if isinstance(values, pa.ChunkedArray | pa.Array):
-        known = _of_type(levels, values.type)
-        if known is not None:
-            at = pc.fill_null(pc.index_in(values, known), ANOTHER).to_numpy()
-            gaps = np.asarray(pc.is_null(values))
-            return np.where(gaps, MISSING, at).astype(np.int64)
-        values = values.to_pylist()
+def place_cells(column: Any, levels: Sequence[Any]) -> Ints:
+    """The place of each cell of a column among the levels, or `MISSING` or `ANOTHER`."""
     place = {level: number for number, level in enumerate(levels)}
-    return np.fromiter((_place(cell, place) for cell in cells(values)), np.int64, len(values))
+    return each_value(column, lambda cell: _place(cell, place))
 
 
-def _of_type(levels: Sequence[Any], kind: Any) -> Any:
-    """The levels as cells of an Arrow column. None if they have another type, or the type has no exact equality."""
-    import pyarrow as pa
-
-    text, whole = (pa.types.is_string(kind) or pa.types.is_large_string(kind)), pa.types.is_integer(kind)
-    wanted = str if text else bool if pa.types.is_boolean(kind) else int if whole else None
-    if wanted is None or not all(type(level) is wanted for level in levels):
-        return None
-    try:
-        return pa.array(list(levels), kind)
-    except (pa.ArrowException, OverflowError):
-        return None
+def each_value(column: Any, number_of: Callable[[Any], int]) -> Ints:
+    """A number for each cell of an Arrow column, computed once for every different value. `MISSING` for none."""
+    encoded = (column.combine_chunks() if hasattr(column, "combine_chunks") else column).dictionary_encode()
+    listed = cells_of(encoded.dictionary)
+    numbers = np.fromiter((number_of(cell) for cell in listed), np.int64, len(listed))
+    return np.asarray(np.append(numbers, MISSING)[np.asarray(encoded.indices.fill_null(len(numbers)))])
 
 
 def _place(cell: Any, place: Mapping[Any, int]) -> int:

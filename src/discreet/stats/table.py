@@ -53,6 +53,12 @@ class TableStatistics(Closed):
     correlation = _released(Statistics.correlation)
     logistic = _released(Statistics.logistic)
     poisson = _released(Statistics.poisson)
+    chi2 = _released(Statistics.chi2)
+    anova = _released(Statistics.anova)
+    mann_whitney = _released(Statistics.mann_whitney)
+    kruskal = _released(Statistics.kruskal)
+    wilcoxon = _released(Statistics.wilcoxon)
+    quantile = _released(Statistics.quantile)
 
 
 class ExplainedStatistics(Closed):
@@ -71,3 +77,9 @@ class ExplainedStatistics(Closed):
     correlation = _explained(Statistics.correlation)
     logistic = _explained(Statistics.logistic)
     poisson = _explained(Statistics.poisson)
+    chi2 = _explained(Statistics.chi2)
+    anova = _explained(Statistics.anova)
+    mann_whitney = _explained(Statistics.mann_whitney)
+    kruskal = _explained(Statistics.kruskal)
+    wilcoxon = _explained(Statistics.wilcoxon)
+    quantile = _explained(Statistics.quantile)

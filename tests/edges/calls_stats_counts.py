@@ -1,0 +1,39 @@
+"""Tests from counts, sums and ranks of a table: what an odd record may change in what they release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .calls_tables import ADDED, PAIR, PERSON, REPLACED, SHARED, SIZE, asked
+from .checking import Call
+
+CHOICES = {"c": ["a", "b"]}
+COUNTS: tuple[Callable[[Any], Any], ...] = (
+    lambda t: t.stats.chi2("c", "n", choices={**CHOICES, "n": [0, 1, 2, 3]}, epsilon=1).value,
+    lambda t: t.stats.chi2("c", "n", epsilon=1).value,
+    lambda t: t.stats.chi2("c", expected={"a": 0.5, "b": 0.5}, epsilon=1).value,
+    lambda t: t.stats.chi2("x", expected={0.5: 0.5, 1.0: 0.5}, epsilon=1).value,
+)
+GROUPS: tuple[Callable[[Any], Any], ...] = (
+    lambda t: _scaled(t.stats.anova("x", by=CHOICES, **PAIR).value),
+    lambda t: _scaled(t.stats.anova("n", by=CHOICES, between=(0, 6), epsilon=1).value, 6),
+    lambda t: t.stats.mann_whitney("x", by=CHOICES, **PAIR).value * SIZE / 8,
+    lambda t: _scaled(t.stats.kruskal("n", by=CHOICES, between=(0, 6), epsilon=1).value),
+    lambda t: t.stats.wilcoxon("x", "n", between=(0, 6), epsilon=1).value * SIZE / 8,
+)
+
+
+def _scaled(means: dict[Any, float], width: float = 1.0) -> list[float]:
+    """Means so that one of about 120 rows moves them by at most 1, and ranks by a little more."""
+    return [mean * SIZE / 8 / width for mean in means.values()]
+
+
+CALLS: list[Call] = [
+    Call(name="counts for tests", covers=(), run=asked(*COUNTS), **SHARED),
+    Call(name="counts for tests, replaced", covers=(), run=asked(*COUNTS, unit=REPLACED), replaced=True,
+         heavy=2, **SHARED),
+    Call(name="counts for tests of people", covers=(), run=asked(*COUNTS, unit=PERSON, rows_per_person=2), heavy=2,
+         **SHARED),
+    Call(name="groups for tests", covers=(), run=asked(*GROUPS, unit=ADDED), heavy=1, **SHARED),
+]  # fmt: skip
