@@ -1,4 +1,4 @@
-"""Means, proportions and differences of a table. Each method builds an offer, which explains itself or makes the
+"""Means and differences of a table. Each method builds an offer, which explains itself or makes the
 release.
 """
 
@@ -18,7 +18,8 @@ from discreet.stats.dividing import Ints, divided, pairs_of, part_of_range
 from discreet.stats.means import DifferenceOf, Extended, MeanOf
 from discreet.stats.noisy_shares import NoisyShares
 from discreet.stats.results import Difference, Estimate
-from discreet.stats.sample import ANOTHER, Division, Sample, StatisticsOfTable, sample, statistic
+from discreet.stats.sample import Division, Sample, StatisticsOfTable, sample, statistic
+from discreet.stats.share_divisions import division_of_two_shares
 from discreet.tables.grouped import By, grouping
 from discreet.tables.methods import Between
 from discreet.tables.offer import Offer, convert_release
@@ -53,27 +54,6 @@ class MeanMethods(StatisticsOfTable):
             arguments={"column": column, "between": between},
         )
 
-    def proportion(
-        self, column: str, *, value: Any = True, epsilon: Number, delta: Number = 0, where: str | None = None
-    ) -> Offer[Estimate]:
-        """The share of rows in the population with this value of a column, among those that have one. Without `value`,
-        the share for which a condition is true.
-        """
-        kind = self.table._column(column).type
-        if (kind == "boolean") != isinstance(value, bool):
-            raise InvalidArgument(
-                f"{column} is {kind}. Say for which value the share is wanted, with value=.", code="missing-argument"
-            )
-        taken = sample(self.table, {}, {column: [value]}, where=where, epsilon=epsilon, delta=delta, least=1)
-        return statistic(
-            taken,
-            lambda known: division_by_value(known, column),
-            lambda *found: estimate(Estimate, f"share of {column} = {value}", *found),
-            asked=f"the share of {column} = {value} in the population",
-            method="proportion",
-            arguments={"column": column, "value": value},
-        )
-
     def compare(
         self,
         column: str,
@@ -86,21 +66,22 @@ class MeanMethods(StatisticsOfTable):
     ) -> Offer[Difference]:
         """The difference of the means of two groups in the population: the second less the first.
 
-        `by` is a condition, for true less false, or a column with two values: by={"arm": ["placebo", "drug"]}.
+        `by` is a condition, for true less false, or a column with two values: by={"arm": ["placebo", "drug"]}. If the
+        column is a condition itself and every unit has one row, its shares are compared by binomial laws.
         """
-        groups = grouping(by)
-        if len(groups) != 1:
-            raise InvalidArgument('Compare by one column: by="treated".', code="wrong-shape")
-        ((group, given),) = groups.items()
+        group, given = two_groups(by)
         taken = sample(self.table, {column: between}, {group: given}, where=where, epsilon=epsilon, delta=delta)
-        levels = taken.levels[group]
-        if len(levels) != 2:
-            raise InvalidArgument(
-                "Two groups are compared. Name two values, or use anova for more.", code="wrong-shape"
-            )
+        levels = two_levels(taken, group)
+        shares = self.table._column(column).type == "boolean"
+
+        def division(known: Sample) -> Division:
+            if shares and known.of_one == 1:
+                return division_of_two_shares(known, column, group)
+            return division_by_range(known, column, group)
+
         return statistic(
             taken,
-            lambda known: division_by_range(known, column, group),
+            division,
             lambda *found: estimate(
                 Difference, f"mean of {column} where {group} is {levels[1]} less where it is {levels[0]}", *found
             ),
@@ -110,22 +91,21 @@ class MeanMethods(StatisticsOfTable):
         )
 
 
-def division_by_value(known: Sample, column: str) -> Division:
-    """Each row at one of two places: it has another value, or the one whose share is wanted."""
-    several = known.of_one > 1
-    places = 2 + several
-    query = ShareProducts(places, pairs_of([[0], [1]], 2 if several else None))
-    member, part = _group(Spot(0, 1), places)
+def two_groups(by: By) -> tuple[str, Any]:
+    """The column that says which group a row is in, and the values given for it."""
+    groups = grouping(by)
+    if len(groups) != 1:
+        raise InvalidArgument('Compare by one column: by="treated".', code="wrong-shape")
+    ((group, given),) = groups.items()
+    return group, given
 
-    def divide(numbers: dict[str, Floats], chosen: dict[str, Ints], owners: Ints | None) -> Ints:
-        at = chosen[column]
-        spots = np.where(at == 0, 1, np.where(at == ANOTHER, 0, -1))[:, None]
-        return divided(places, spots, np.ones((len(at), 1)), owners=owners, rows=known.of_one)
 
-    one = np.array([[0], [1]])
-    shares = divided(places, one, np.ones((2, 1)), owners=np.arange(2) if several else None, rows=known.of_one)
-    imagined = query(shares).astype(np.float64) / 2
-    return Division(query, divide, lambda noisy: MeanOf(noisy, member, part), imagined)
+def two_levels(taken: Sample, group: str) -> tuple[Any, ...]:
+    """The two values of the column that says which group a row is in."""
+    levels = taken.levels[group]
+    if len(levels) != 2:
+        raise InvalidArgument("Two groups are compared. Name two values, or use anova for more.", code="wrong-shape")
+    return levels
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class MeanOf:
     def p_value(self, null: float, alternative: Alternative) -> float:
         mean = (null - self.ends[0]) / (self.ends[1] - self.ends[0])
         if not 0 <= mean <= 1:  # no mean of such values
-            return _p_outside(mean > 1, alternative)
+            return p_outside(mean > 1, alternative)
         return float(self.p_of_mean(mean, alternative))
 
     def interval(self, confidence: float, *, sampled: bool = True) -> tuple[float, float]:
@@ -124,7 +124,7 @@ class DifferenceOf:
 
     def p_value(self, null: float, alternative: Alternative) -> float:
         gap = null / self._width
-        return _p_outside(gap > 1, alternative) if abs(gap) > 1 else float(self.p_of_gap(gap, alternative))
+        return p_outside(gap > 1, alternative) if abs(gap) > 1 else float(self.p_of_gap(gap, alternative))
 
     def interval(self, confidence: float, *, sampled: bool = True) -> tuple[float, float]:
         best = float(self.second.mean - self.first.mean)
@@ -132,7 +132,7 @@ class DifferenceOf:
         return self._width * found[0], self._width * found[1]
 
 
-def _p_outside(above: bool, alternative: Alternative) -> float:
+def p_outside(above: bool, alternative: Alternative) -> float:
     """The p-value of a hypothesis that no data can fulfil."""
     return float({"two-sided": False, "greater": above, "less": not above}[alternative])
 

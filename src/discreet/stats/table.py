@@ -46,6 +46,7 @@ class TableStatistics(Closed):
     mean = _released(Statistics.mean)
     proportion = _released(Statistics.proportion)
     compare = _released(Statistics.compare)
+    risk_ratio = _released(Statistics.risk_ratio)
 
 
 class ExplainedStatistics(Closed):
@@ -57,3 +58,4 @@ class ExplainedStatistics(Closed):
     mean = _explained(Statistics.mean)
     proportion = _explained(Statistics.proportion)
     compare = _explained(Statistics.compare)
+    risk_ratio = _explained(Statistics.risk_ratio)
