@@ -96,12 +96,16 @@ class DifferenceOf:
 
     def _p_of_both(self, gap: Floats, alternative: Alternative, sampled: bool) -> Floats:
         """From the difference of the two means, with the error that it has if the hypothesis is true."""
+        rest = self.rest(gap)
+        return p_of(self.shares.total(rest), self.shares.error(rest, sampled=sampled), alternative)
+
+    def rest(self, gap: Floats) -> Floats:
+        """The function whose total is the difference of the means less `gap`, with the mean that fits best."""
         sizes = np.maximum(self.first.size, 1.0), np.maximum(self.second.size, 1.0)
         pooled = (sizes[0] * self.first.mean + sizes[1] * (self.second.mean - gap)) / (sizes[0] + sizes[1])
         mean = np.clip(pooled, np.maximum(0.0, -gap), np.minimum(1.0, 1 - gap))
         rest = self.second.less(mean + gap) / np.asarray(sizes[1])[..., None]
-        rest = rest - self.first.less(mean) / np.asarray(sizes[0])[..., None]
-        return p_of(self.shares.total(rest), self.shares.error(rest, sampled=sampled), alternative)
+        return np.asarray(rest - self.first.less(mean) / np.asarray(sizes[0])[..., None])
 
     def _p_of_each(self, gap: Floats, alternative: Alternative, sampled: bool) -> Floats:
         """From each mean by itself, for the pair of means that fits best: right even if a group is empty."""
