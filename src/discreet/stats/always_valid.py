@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from discreet.exact.rational import exactly
 from discreet.mechanisms.noise.gaussian import Gaussian
@@ -77,7 +76,8 @@ class Mixture:
         counts = np.asarray(counts, dtype=np.float64)
         log = weights + sum(part * counts[..., place, None] for place, part in enumerate(parts))
         log = log - np.asarray(looks)[..., None] * sum(self.log_mean(part) for part in parts)
-        return np.asarray(special.logsumexp(log, axis=-1))
+        most = log.max(-1, keepdims=True)
+        return np.asarray(most[..., 0] + np.log(np.exp(log - most).sum(-1)))
 
     def log_against(self, counts: Floats, looks: int, gap: float) -> float:
         """The logarithm of the evidence against second − first = gap: the least over all such proportions."""

@@ -16,11 +16,9 @@ from discreet.stats.noisy_shares import Alternative, Noise, NoisyShares
 from discreet.stats.proportions import (
     SPENT,
     SmoothedNoise,
+    TotalLaw,
     binomial,
     bisect_between,
-    critical_totals,
-    reach_of_size,
-    tail_of_two,
 )
 from discreet.stats.two_proportions import Counts, Relation, largest_tails, tails
 
@@ -74,10 +72,9 @@ def of_proportion(rows: int, setting: Setting) -> float:
             lambda count: float((mass * noise.below(at - count)).sum()) > setting.miss, -far, rows + far
         )
         return float((other_mass * noise.below(here - count)).sum())
-    reach = reach_of_size(setting.noise, SPENT * setting.level)
-    sizes = np.unique(np.rint(np.maximum(0, rows + reach * np.linspace(-1, 1, 5)))).astype(np.int64)
-    total = critical_totals(sizes, null, setting.noise, (1 - SPENT) * setting.miss).max()
-    return float((other_mass * tail_of_two(setting.noise, total - (here - rows * null), 1 - null, null)).sum())
+    law = TotalLaw(np.array([rows]), null, setting.noise)
+    short = law.critical((1 - SPENT) * setting.miss) - (here - rows * null)
+    return float((other_mass * law.noise_beyond(short)).sum())
 
 
 def of_plain_proportion(rows: int, setting: Setting) -> float:

@@ -61,7 +61,7 @@ class ProportionMethods(StatisticsOfTable):
         taken = sample(self.table, {}, {column: [value]}, where=where, epsilon=epsilon, delta=delta, least=1)
         what, asked = f"share of {column} = {value}", f"the share of {column} = {value} in the population"
         arguments = {"column": column, "value": value, "complete": every}
-        if every and where is None and taken.rows.unit.neighbors == "replace" and taken.rows.unit.column is None:
+        if every and has_public_size(taken.rows, where):
             return CountOffer(taken, lambda known: _count_drawing(known, column, what, asked, arguments))
         return statistic(
             taken,
@@ -109,6 +109,11 @@ def one_row_each(methods: Methods) -> Methods:
     if methods.table.person is None:
         return methods
     return replace(methods, table=replace(methods.table, rows_per_person=1))
+
+
+def has_public_size(rows: TableRows, where: str | None) -> bool:
+    """Whether the number of rows is public: all of a table whose rows are replaced."""
+    return where is None and rows.unit.neighbors == "replace" and rows.unit.column is None
 
 
 def is_complete(methods: Methods, column: str) -> bool:

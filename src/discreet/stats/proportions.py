@@ -99,11 +99,11 @@ def bisect_between(holds: Callable[[float], bool], inside: float, outside: float
 
 def binomial(rows: Ints, share: float) -> tuple[Floats, Floats]:
     """The possible values of binomial variables, one row for each number of rows, and their probabilities. Values so
-    far out that all of them together have less than 1e-20 are left out.
+    far out that all of them together have less than 1e-15 are left out.
     """
     rows = np.asarray(rows, dtype=np.float64).reshape(-1, 1)
     center = np.floor(rows * share)
-    reach = np.ceil(10 * np.sqrt(rows.max() * share * (1 - share)) + 25)
+    reach = np.ceil(8.5 * np.sqrt(rows.max() * share * (1 - share)) + 25)
     at = center + np.arange(-reach, reach + 1)
     inside = (at >= 0) & (at <= rows)
     safe = np.clip(at, 0, rows)
@@ -113,18 +113,18 @@ def binomial(rows: Ints, share: float) -> tuple[Floats, Floats]:
     return safe, mass / mass.sum(1, keepdims=True)
 
 
-def tail_of_two(noise: Noise, at: Floats, first: float, second: float) -> Floats:
+def tail_of_two(noise: Noise, at: Any, first: Any, second: Any) -> Floats:
     """The probability that first·N + second·N' exceeds `at`, for independent noise N and N' and weights from 0."""
+    at, first, second = (np.asarray(one, dtype=np.float64) for one in (at, first, second))
     if noise.normal:
         return np.asarray(special.ndtr(-at / (noise.normal * np.hypot(first, second))))
     size = np.abs(at)
-    wide, narrow = noise.laplace * max(first, second), noise.laplace * min(first, second)
-    if wide - narrow < 1e-4 * wide:  # the difference below would lose its digits
-        upper = np.exp(-size / wide) * (0.5 + size / (4 * wide))
-    else:
-        with np.errstate(divide="ignore"):
-            other = narrow**2 * np.exp(-size / narrow) if narrow > 0 else 0.0
-        upper = (wide**2 * np.exp(-size / wide) - other) / (2 * (wide**2 - narrow**2))
+    wide = noise.laplace * np.maximum(first, second)
+    narrow = np.maximum(noise.laplace * np.minimum(first, second), 1e-9 * wide)
+    alike = wide - narrow < 1e-4 * wide  # the difference below would lose its digits
+    apart = np.where(alike, 1.0, wide**2 - narrow**2)
+    upper = (wide**2 * np.exp(-size / wide) - narrow**2 * np.exp(-size / narrow)) / (2 * apart)
+    upper = np.where(alike, np.exp(-size / wide) * (0.5 + size / (4 * wide)), upper)
     return np.where(at > 0, upper, 1 - upper)
 
 
@@ -180,8 +180,8 @@ def ends_kept(
     low = 0.0 if p_upper(0.0) > miss else 1.0 if p_upper(1.0) <= miss else None
     high = 1.0 if p_lower(1.0) > miss else 0.0 if p_lower(0.0) <= miss else None
     return (
-        bisect_between(lambda share: p_upper(share) > miss, 1.0, 0.0) if low is None else low,
-        bisect_between(lambda share: p_lower(share) > miss, 0.0, 1.0) if high is None else high,
+        bisect_between(lambda share: p_upper(share) > miss, 1.0, 0.0, 28) if low is None else low,
+        bisect_between(lambda share: p_lower(share) > miss, 0.0, 1.0, 28) if high is None else high,
     )
 
 
@@ -206,19 +206,14 @@ class ShareOfUnknown:
     def value(self) -> float:
         return self.of_rows.value
 
-    def total(self, share: float) -> float:
-        """yes·(1 − π) − no·π."""
-        return self.yes * (1 - share) - self.no * share
-
     def p_value(self, null: float, alternative: Alternative) -> float:
         if not 0 <= null <= 1:
             return p_outside(null > 1, alternative)
-        total = self.total(null)
 
         def largest(level: float) -> float:
             sizes = sizes_near(self.yes + self.no, self.noise, SPENT * level)
-            upper = float(tails(total, sizes, null, self.noise).max())
-            lower = float(tails(-total, sizes, 1 - null, self.noise).max())
+            upper = float(tails(self.yes, self.no, sizes, null, self.noise).max())
+            lower = float(tails(self.no, self.yes, sizes, 1 - null, self.noise).max())
             return {"greater": upper, "less": lower, "two-sided": 2 * min(upper, lower)}[alternative]
 
         return smallest_level(largest)
@@ -229,8 +224,8 @@ class ShareOfUnknown:
         miss = 1 - confidence
         sizes = sizes_near(self.yes + self.no, self.noise, SPENT * miss)
         return ends_kept(
-            lambda share: float(tails(self.total(share), sizes, share, self.noise).max()),
-            lambda share: float(tails(-self.total(share), sizes, 1 - share, self.noise).max()),
+            lambda share: float(tails(self.yes, self.no, sizes, share, self.noise).max()),
+            lambda share: float(tails(self.no, self.yes, sizes, 1 - share, self.noise).max()),
             (1 - SPENT) * miss / 2,
         )
 
@@ -251,31 +246,74 @@ def reach_of_size(noise: Noise, miss: float) -> float:
     return bisect_between(lambda at: bool(tail_of_two(noise, np.array(at), 1.0, 1.0) > miss / 2), 0.0, high)
 
 
-def tails(total: float, sizes: Ints, share: float, noise: Noise) -> Floats:
-    """For each number of rows, the probability of at least this total."""
-    at, mass = binomial(sizes, share)
-    centered = at - sizes[:, None] * share
-    return np.asarray((mass * tail_of_two(noise, total - centered, 1 - share, share)).sum(1))
+@dataclass(frozen=True)
+class TotalLaw:
+    """The law of yes·(1 − π) − no·π − slope·(yes + no − n), for each of several numbers of rows n.
+
+    More rows than n make the total more variable. The slope takes off what that moves the limit of a test, two
+    deviations out: so the p-value depends little on n, and the largest one is not much larger than the others.
+    """
+
+    sizes: Ints
+    share: float
+    noise: Noise
+
+    @cached_property
+    def slope(self) -> Floats:
+        one = self.share * (1 - self.share)
+        noise = (1 - 2 * one) * self.noise.variance
+        return np.asarray(one / np.sqrt(np.maximum(self.sizes * one + noise, 1e-12)))[:, None]
+
+    def total(self, yes: Any, no: Any) -> Floats:
+        """One row for each number of rows."""
+        more = np.asarray(yes) + np.asarray(no) - np.asarray(self.sizes)[:, None]
+        return np.asarray(np.asarray(yes) * (1 - self.share) - np.asarray(no) * self.share - self.slope * more)
+
+    @cached_property
+    def _sampled(self) -> tuple[Floats, Floats]:
+        at, mass = binomial(self.sizes, self.share)
+        return at - np.asarray(self.sizes)[:, None] * self.share, mass
+
+    def beyond(self, total: Floats) -> Floats:
+        """The probability of at least this total, one for each number of rows."""
+        centered, mass = self._sampled
+        return np.asarray((mass * self.noise_beyond(total - centered)).sum(1))
+
+    def noise_beyond(self, at: Floats) -> Floats:
+        """The probability that the noise of the total is beyond this."""
+        return tail_of_two(self.noise, at, np.abs(1 - self.share - self.slope), self.share + self.slope)
+
+    def critical(self, miss: float) -> Floats:
+        """For each number of rows, the total that is exceeded with this probability."""
+        low, high = np.full((len(self.sizes), 1), -1.0), np.full((len(self.sizes), 1), 1.0)
+        while np.any(wide := self.beyond(high)[:, None] > miss):
+            high = np.where(wide, 2 * high, high)
+        while np.any(wide := self.beyond(low)[:, None] <= miss):
+            low = np.where(wide, 2 * low, low)
+        for _ in range(45):
+            middle = (low + high) / 2
+            over = self.beyond(middle)[:, None] > miss
+            low, high = np.where(over, middle, low), np.where(over, high, middle)
+        return high
 
 
-def critical_totals(sizes: Ints, share: float, noise: Noise, miss: float) -> Floats:
-    """For each number of rows, the total that is exceeded with this probability if `share` is the proportion."""
-    at, mass = binomial(sizes, share)
-    centered = at - np.asarray(sizes)[:, None] * share
-    low, high = np.full(len(centered), -1.0), np.full(len(centered), 1.0)
+def tails(yes: float, no: float, sizes: Ints, share: float, noise: Noise) -> Floats:
+    """For each number of rows, the probability of at least the total of these counts."""
+    law = TotalLaw(sizes, share, noise)
+    return law.beyond(law.total(yes, no))
 
-    def exceeded(total: Floats) -> Any:
-        return (mass * tail_of_two(noise, total[:, None] - centered, 1 - share, share)).sum(1) > miss
 
-    while np.any(wide := exceeded(high)):
-        high = np.where(wide, 2 * high, high)
-    while np.any(wide := ~exceeded(low)):
-        low = np.where(wide, 2 * low, low)
-    for _ in range(45):
-        middle = (low + high) / 2
-        over = exceeded(middle)
-        low, high = np.where(over, middle, low), np.where(over, high, middle)
-    return high
+def rejects_each(yes: Floats, no: Floats, share: float, noise: Noise, *, miss: float, spent: float) -> Any:
+    """For each of many pairs of counts, whether the one-sided test rejects that the proportion is at most `share`: at
+    the level `miss`, over a confidence set of the number of rows that misses with probability `spent`.
+    """
+    reach = reach_of_size(noise, spent)
+    least, most = max(0, int(np.floor((yes + no).min() - reach))), max(0, int(np.ceil((yes + no).max() + reach)))
+    sizes = np.arange(least, most + 1)
+    law = TotalLaw(sizes, share, noise)
+    fits = np.abs(yes + no - sizes[:, None]) <= reach
+    fits[0] |= yes + no + reach < sizes[0]  # no number of rows fits: none at all is closest
+    return ((law.total(yes, no) >= law.critical(miss)) | ~fits).all(0)
 
 
 def smallest_level(largest: Callable[[float], float]) -> float:

@@ -20,7 +20,7 @@ from discreet.stats.noisy_shares import Alternative, Noise
 from discreet.stats.proportions import SPENT, bisect_between, reach_of_size, smallest_level
 
 Floats = NDArray[np.float64]
-_STEP, _MOST = 0.1, 1200
+_STEP, _MOST = 0.2, 600
 """Where characteristic functions are taken, in units of one over the deviation, and at how many points at most."""
 _HALVED = 24
 """How often the place of an end is halved."""
@@ -73,11 +73,29 @@ def largest_tails(counts: Counts, relation: Relation, miss: float) -> tuple[floa
     counts except with probability `miss`.
     """
     first, sizes = unknowns(counts, relation, miss)
-    second = relation.second(first)
-    weights = np.stack([-relation.factor / np.maximum(sizes[0], 1.0), 1 / np.maximum(sizes[1], 1.0)])
-    total = weights[0] * counts.totals(0, first) + weights[1] * counts.totals(1, second)
-    upper = tails(total, np.stack([first, second]), sizes, weights, counts.noise)
-    return float(upper.max()), float((1 - upper).max())
+    shares = np.stack([first, relation.second(first)])
+    found = []
+    for sign in (1.0, -1.0):
+        weights = sign * weights_of(shares, sizes, relation.factor, sign, counts.noise)
+        total = weights[0] * counts.totals(0, shares[0]) + weights[1] * counts.totals(1, shares[1])
+        found.append(float(tails(total, shares, sizes, weights, counts.noise).max()))
+    return found[0], found[1]
+
+
+def weights_of(shares: Floats, sizes: Floats, factor: float, sign: float, noise: Noise) -> Floats:
+    """The weights of the two totals: one over the sizes, for the difference, less a part for the common proportion.
+
+    A common proportion with a larger variance makes the difference more variable. The part takes off what that moves
+    the limit of a test, two deviations out on the side of `sign`: so the p-value depends little on the proportion.
+    """
+    sizes = np.maximum(sizes, 1.0)
+    plain = np.stack([-factor / sizes[0], 1 / sizes[1]])
+    one = shares * (1 - shares)
+    variance = (plain**2 * (sizes * one + (1 - 2 * one) * noise.variance)).sum(0)
+    rising = factor**2 * (1 - 2 * shares[0]) / sizes[0] + factor * (1 - 2 * shares[1]) / sizes[1]
+    slope = rising / np.sqrt(np.maximum(variance, 1e-300)) / (sizes[0] + factor * sizes[1])
+    most = 0.5 * np.abs(plain).min(0)
+    return plain - sign * np.clip(slope, -most, most)
 
 
 def unknowns(counts: Counts, relation: Relation, miss: float) -> tuple[Floats, Floats]:
@@ -89,7 +107,7 @@ def unknowns(counts: Counts, relation: Relation, miss: float) -> tuple[Floats, F
         number = 2 if high - low < high / 10 else 3 if high - low < high / 2 else 5
         listed.append(np.unique(np.rint(np.linspace(low, high, number))))
     low, high = _first_shares(counts, relation, miss / 3)
-    shares = np.linspace(low, high, 5 if high - low < 0.1 else 9 if high - low < 0.5 else 17)
+    shares = np.linspace(low, high, 5 if high - low < 0.1 else 9 if high - low < 0.5 else 13)
     grids = np.meshgrid(shares, *listed, indexing="ij")
     return grids[0].reshape(-1), np.stack([grids[1].reshape(-1), grids[2].reshape(-1)])
 
@@ -132,8 +150,8 @@ def tails(total: Floats, shares: Floats, sizes: Floats, weights: Floats, noise: 
     scales = np.concatenate([np.abs(weights) * (1 - shares), np.abs(weights) * shares])
     sampled = (weights**2 * sizes * shares * (1 - shares)).sum(0)
     deviation = np.sqrt(sampled + (scales**2).sum(0) * noise.variance)
-    # as far as the smoothest factor of the function lasts
-    far = 9 / np.sqrt(np.maximum(sampled / deviation**2, 1e-3)).min() if not noise.normal else 9.0
+    # as far as the smoothest factor of the function lasts: four Laplace factors are below 1e-5 at 45 deviations
+    far = 9 / np.sqrt(np.maximum(sampled / deviation**2, 0.04)).min() if not noise.normal else 9.0
     # noise well below 1 leaves the steps of small counts visible: over the peaks of their lattice too
     peaks = 5 * np.pi * float((deviation / np.abs(weights).min(0)).max())
     if noise.laplace + noise.normal < 1 and peaks < _MOST * _STEP:
@@ -151,11 +169,11 @@ def tails(total: Floats, shares: Floats, sizes: Floats, weights: Floats, noise: 
         curve /= 1 + noise.laplace**2 * square
         if noise.normal:
             curve *= np.exp(-0.5 * noise.normal**2 * square)
-    # the sum repeats itself at 2π/step; 25 deviations are exceeded with less than _SURE
-    away = np.clip(total / deviation, -25.0, 25.0)
+    # the sum repeats itself at 2π/step; 15 deviations are exceeded with less than _SURE
+    away = np.clip(total / deviation, -15.0, 15.0)
     turned = np.exp(-1j * at * away[:, None]) * curve
     found = np.clip(0.5 + (turned.imag / at).sum(1) * (_STEP / np.pi), _SURE, 1 - _SURE)
-    return np.where(away >= 25, _SURE, np.where(away <= -25, 1 - _SURE, found))
+    return np.where(away >= 15, _SURE, np.where(away <= -15, 1 - _SURE, found))
 
 
 # --- what is reported ------------------------------------------------------------------------------------------------
