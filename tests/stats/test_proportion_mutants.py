@@ -61,7 +61,7 @@ def a_test_is_charged_before_its_first_look() -> None:
     dp.stats.sequential(looks=5, epsilon=1, ledger=ledger)
     assert ledger.count == 1, "nothing is charged"
     with pytest.raises(dp.BudgetExhausted):
-        dp.stats.sequential(looks=5, epsilon="0.1", ledger=ledger)
+        dp.stats.sequential(looks=5, epsilon=0.1, ledger=ledger)
 
 
 def a_public_number_of_rows_needs_replaced_rows() -> None:
