@@ -11,6 +11,7 @@ from . import (
     calls_local,
     calls_mechanisms,
     calls_queries,
+    calls_stats_proportions,
     calls_studies,
     calls_tables,
 )
@@ -24,6 +25,7 @@ CALLS: list[Call] = [
     *calls_local.CALLS,
     *calls_studies.CALLS,
     *calls_tables.CALLS,
+    *calls_stats_proportions.CALLS,
 ]
 
 _MADE = "a result that the package makes: nobody hands in records"

@@ -17,7 +17,9 @@ def test_by_hand() -> None:
     assert dp.stats.bonferroni(P) == pytest.approx([0.04, 0.16, 0.12, 0.02])
     assert dp.stats.holm(P) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert dp.stats.benjamini_hochberg(P) == pytest.approx([0.02, 0.04, 0.04, 0.02])
-    assert dp.stats.benjamini_yekutieli(P) == pytest.approx([x * (1 + 1 / 2 + 1 / 3 + 1 / 4) for x in (0.02, 0.04, 0.04, 0.02)])
+    assert dp.stats.benjamini_yekutieli(P) == pytest.approx(
+        [x * (1 + 1 / 2 + 1 / 3 + 1 / 4) for x in (0.02, 0.04, 0.04, 0.02)]
+    )
 
 
 def test_forms() -> None:

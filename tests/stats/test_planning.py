@@ -28,7 +28,8 @@ def test_two_means_as_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("test", "effect", "without"), [("mean", 0.5, 34), ("paired", 0.2, 199), ("chi2", 0.3, 88), ("two-proportions", (0.4, 0.6), 194)]
+    ("test", "effect", "without"),
+    [("mean", 0.5, 34), ("paired", 0.2, 199), ("chi2", 0.3, 88), ("two-proportions", (0.4, 0.6), 194)],
 )
 def test_without_privacy_as_in_textbooks(test: Any, effect: Any, without: int) -> None:
     found = dp.stats.sample_size(test, effect=effect, epsilon=50)
@@ -37,7 +38,9 @@ def test_without_privacy_as_in_textbooks(test: Any, effect: Any, without: int) -
 
 
 def test_more_privacy_needs_more_rows() -> None:
-    sizes = [dp.stats.sample_size("proportion", effect=(0.5, 0.6), epsilon=e, neighbors="replace") for e in (0.1, 0.3, 3)]
+    sizes = [
+        dp.stats.sample_size("proportion", effect=(0.5, 0.6), epsilon=e, neighbors="replace") for e in (0.1, 0.3, 3)
+    ]
     assert sizes[0] > sizes[1] > sizes[2] >= sizes[2].without_privacy
     assert dp.stats.sample_size("mean", effect=0.2, epsilon=1, range_in_deviations=20) > dp.stats.sample_size(
         "mean", effect=0.2, epsilon=1

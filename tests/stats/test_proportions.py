@@ -1,4 +1,4 @@
-"""Proportions: the exact law against enumeration, the power against the best of all private tests, and real releases."""
+"""Proportions: the law by enumeration, the power next to the best of all private tests, and real releases."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ def test_the_level_is_exact(law: SmoothedNoise, n: int, share: float) -> None:
             assert reached == pytest.approx(level, abs=2e-3 if alternative == "two-sided" else 1e-9)
 
 
-@pytest.mark.parametrize(("n", "null", "other", "epsilon"), [(12, 0.4, 0.7, 1.0), (20, 0.9, 0.95, 0.3), (8, 0.5, 0.9, 3.0)])
+@pytest.mark.parametrize(
+    ("n", "null", "other", "epsilon"), [(12, 0.4, 0.7, 1.0), (20, 0.9, 0.95, 0.3), (8, 0.5, 0.9, 3.0)]
+)
 def test_no_private_test_is_more_powerful(n: int, null: float, other: float, epsilon: float) -> None:
     """The most powerful private test is the solution of a linear program: its power is ours."""
     level, grow = 0.05, math.exp(epsilon)
@@ -90,7 +92,13 @@ def test_no_private_test_is_more_powerful(n: int, null: float, other: float, eps
             bounds += [0.0, grow - 1]
     best = -linprog(-coin(n, other), A_ub=np.array(rows), b_ub=np.array(bounds), bounds=(0, 1)).fun
     ours = dp.stats.power(
-        "proportion", n=n, effect=(null, other), epsilon=epsilon, level=level, alternative="greater", neighbors="replace"
+        "proportion",
+        n=n,
+        effect=(null, other),
+        epsilon=epsilon,
+        level=level,
+        alternative="greater",
+        neighbors="replace",
     )
     assert ours == pytest.approx(best, abs=1e-7)
     # and not because everything is: half of the noise would break the promise
@@ -101,7 +109,11 @@ def test_no_private_test_is_more_powerful(n: int, null: float, other: float, eps
 
 
 def test_an_interval_has_what_is_not_rejected() -> None:
-    for found in (ShareOfKnown(31.2, 90, LAWS[1]), unknown(31.2, 59.1, Noise(laplace=1.0)), unknown(9.0, 80.0, Noise(normal=2.0))):
+    for found in (
+        ShareOfKnown(31.2, 90, LAWS[1]),
+        unknown(31.2, 59.1, Noise(laplace=1.0)),
+        unknown(9.0, 80.0, Noise(normal=2.0)),
+    ):
         low, high = found.interval(0.95)
         assert 0 < low < found.value < high < 1
         assert found.p_value(low - 1e-4, "two-sided") < 0.05 < found.p_value(low + 1e-4, "two-sided")

@@ -68,7 +68,13 @@ def counts_of(sizes: tuple[int, int], shares: tuple[float, float], epsilon: floa
 @pytest.mark.some_quick(2)
 @pytest.mark.parametrize(
     ("sizes", "share", "epsilon"),
-    [((150, 150), 0.3, 1.0), ((100, 300), 0.05, 2.0), ((50, 50), 0.5, 1.0), ((60, 60), 0.02, 5.0), ((400, 400), 0.1, 0.3)],
+    [
+        ((150, 150), 0.3, 1.0),
+        ((100, 300), 0.05, 2.0),
+        ((50, 50), 0.5, 1.0),
+        ((60, 60), 0.02, 5.0),
+        ((400, 400), 0.1, 0.3),
+    ],
 )
 def test_the_level_holds(sizes: tuple[int, int], share: float, epsilon: float) -> None:
     """300 runs at the level 0.05: more than 36 rejections have a probability below 1e-6."""
@@ -115,7 +121,11 @@ def test_the_true_unknowns_are_among_those_tried() -> None:
     assert missed <= 31
 
 
-TRIAL = {"arm": np.arange(600) % 2 == 1, "well": (np.arange(600) % 2 == 1) & (np.arange(600) % 3 > 0), "who": np.arange(600)}
+TRIAL = {
+    "arm": np.arange(600) % 2 == 1,
+    "well": (np.arange(600) % 2 == 1) & (np.arange(600) % 3 > 0),
+    "who": np.arange(600),
+}
 
 
 @pytest.mark.parametrize("unit", [dp.row(), dp.row(neighbors="replace"), dp.person("who")], ids=str)

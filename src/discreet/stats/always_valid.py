@@ -84,7 +84,9 @@ class Mixture:
         low, high = max(0.0, -gap), min(1.0, 1 - gap)
         sizes = np.maximum([counts[0] + counts[1], counts[2] + counts[3]], 1.0)
         best = float(np.clip((counts[1] + counts[3] - gap * sizes[1]) / sizes.sum(), low, high))
-        wide = 8 * np.sqrt((max(best * (1 - best), 1 / sizes.sum()) + self._variance * looks / sizes.sum()) / sizes.sum())
+        wide = 8 * np.sqrt(
+            (max(best * (1 - best), 1 / sizes.sum()) + self._variance * looks / sizes.sum()) / sizes.sum()
+        )
         near = np.clip(best + wide * np.linspace(-1, 1, 41), low, high)
         grid = np.unique(np.concatenate([low + (high - low) * np.linspace(0, 1, 33), near]))
         for _ in range(3):

@@ -115,9 +115,7 @@ def power(
     `range_in_deviations` is the width of the declared range: 6 for ±3 standard deviations (of the differences, for
     "paired"). Groups have the same size, and each unit one row.
     """
-    kind, setting = _setting(
-        test, effect, epsilon, delta, level, alternative, neighbors, range_in_deviations, cells
-    )
+    kind, setting = _setting(test, effect, epsilon, delta, level, alternative, neighbors, range_in_deviations, cells)
     return kind.power(check_count(n, "n", at_least=2), setting)
 
 
@@ -140,9 +138,7 @@ def sample_size(
     >>> sample_size("proportion", effect=(0.5, 0.6), epsilon=1, neighbors="replace").total
     200
     """
-    kind, setting = _setting(
-        test, effect, epsilon, delta, level, alternative, neighbors, range_in_deviations, cells
-    )
+    kind, setting = _setting(test, effect, epsilon, delta, level, alternative, neighbors, range_in_deviations, cells)
     wanted = check_confidence(power)
     without = _least_rows(kind.plain, kind.groups, setting, wanted, 4)
     total = _least_rows(kind.power, kind.groups, setting, wanted, without)

@@ -173,9 +173,7 @@ class ShareOfKnown:
         return ends_kept(self.p_upper, self.p_lower, miss)
 
 
-def ends_kept(
-    p_upper: Callable[[float], float], p_lower: Callable[[float], float], miss: float
-) -> tuple[float, float]:
+def ends_kept(p_upper: Callable[[float], float], p_lower: Callable[[float], float], miss: float) -> tuple[float, float]:
     """The ends of the proportions that neither one-sided test rejects at the level `miss`."""
     low = 0.0 if p_upper(0.0) > miss else 1.0 if p_upper(1.0) <= miss else None
     high = 1.0 if p_lower(1.0) > miss else 0.0 if p_lower(0.0) <= miss else None
