@@ -57,7 +57,7 @@ class Mixture:
             return self.normal**2 * size**2 / 2
         rate = 1 / self.laplace
         lost = -np.expm1(-rate)  # discrete Laplace noise is the difference of two geometric variables
-        return 2 * np.log(lost) - np.log(-np.expm1(size - rate)) - np.log(-np.expm1(-size - rate))
+        return np.asarray(2 * np.log(lost) - np.log(-np.expm1(size - rate)) - np.log(-np.expm1(-size - rate)))
 
     def log_evidence(self, counts: Any, looks: Any, first: Any, second: Any) -> Floats:
         """The logarithm of the mixture against the proportions `first` and `second`.
@@ -104,7 +104,7 @@ class Mixture:
         limit = -np.log(1 - confidence)
 
         def kept(gap: float) -> bool:
-            return self.log_against(counts, looks, gap) < limit
+            return bool(self.log_against(counts, looks, gap) < limit)
 
         best = difference(counts)
         if not kept(best):
@@ -114,7 +114,7 @@ class Mixture:
         return low, high
 
 
-def difference(counts: Floats) -> float:
+def difference(counts: NDArray[Any]) -> float:
     """The estimated difference of the two proportions."""
     shares = [
         float(np.clip(counts[low + 1] / size, 0.0, 1.0)) if (size := counts[low] + counts[low + 1]) > 0 else 0.5

@@ -217,4 +217,4 @@ def _noise_at(level: Floats, noise: Noise) -> Floats:
     """The noise that has these levels of its distribution function."""
     if noise.normal:
         return np.asarray(noise.normal * special.ndtri(level))
-    return -noise.laplace * np.sign(level - 0.5) * np.log1p(-2 * np.abs(level - 0.5))
+    return np.asarray(-noise.laplace * np.sign(level - 0.5) * np.log1p(-2 * np.abs(level - 0.5)))

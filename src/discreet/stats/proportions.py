@@ -101,14 +101,14 @@ def binomial(rows: Ints, share: float) -> tuple[Floats, Floats]:
     """The possible values of binomial variables, one row for each number of rows, and their probabilities. Values so
     far out that all of them together have less than 1e-15 are left out.
     """
-    rows = np.asarray(rows, dtype=np.float64).reshape(-1, 1)
-    center = np.floor(rows * share)
-    reach = np.ceil(8.5 * np.sqrt(rows.max() * share * (1 - share)) + 25)
+    each = np.asarray(rows, dtype=np.float64).reshape(-1, 1)
+    center = np.floor(each * share)
+    reach = np.ceil(8.5 * np.sqrt(each.max() * share * (1 - share)) + 25)
     at = center + np.arange(-reach, reach + 1)
-    inside = (at >= 0) & (at <= rows)
-    safe = np.clip(at, 0, rows)
-    log = special.gammaln(rows + 1) - special.gammaln(safe + 1) - special.gammaln(rows - safe + 1)
-    log += special.xlogy(safe, share) + special.xlog1py(rows - safe, -share)
+    inside = (at >= 0) & (at <= each)
+    safe = np.clip(at, 0, each)
+    log = special.gammaln(each + 1) - special.gammaln(safe + 1) - special.gammaln(each - safe + 1)
+    log += special.xlogy(safe, share) + special.xlog1py(each - safe, -share)
     mass = np.where(inside, np.exp(log), 0.0)
     return safe, mass / mass.sum(1, keepdims=True)
 
@@ -125,7 +125,7 @@ def tail_of_two(noise: Noise, at: Any, first: Any, second: Any) -> Floats:
     apart = np.where(alike, 1.0, wide**2 - narrow**2)
     upper = (wide**2 * np.exp(-size / wide) - narrow**2 * np.exp(-size / narrow)) / (2 * apart)
     upper = np.where(alike, np.exp(-size / wide) * (0.5 + size / (4 * wide)), upper)
-    return np.where(at > 0, upper, 1 - upper)
+    return np.asarray(np.where(at > 0, upper, 1 - upper))
 
 
 # --- a public number of rows ---------------------------------------------------------------------------------------

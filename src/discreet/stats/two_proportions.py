@@ -95,7 +95,7 @@ def weights_of(shares: Floats, sizes: Floats, factor: float, sign: float, noise:
     rising = factor**2 * (1 - 2 * shares[0]) / sizes[0] + factor * (1 - 2 * shares[1]) / sizes[1]
     slope = rising / np.sqrt(np.maximum(variance, 1e-300)) / (sizes[0] + factor * sizes[1])
     most = 0.5 * np.abs(plain).min(0)
-    return plain - sign * np.clip(slope, -most, most)
+    return np.asarray(plain - sign * np.clip(slope, -most, most))
 
 
 def unknowns(counts: Counts, relation: Relation, miss: float) -> tuple[Floats, Floats]:
