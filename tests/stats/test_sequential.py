@@ -135,6 +135,15 @@ def test_noise_follows_the_unit() -> None:
     assert normal.guarantee(normal.sensitivity(dp.row(neighbors="replace"))).delta_at(epsilon=1) <= 0.05
 
 
+def test_gaussian_noise_under_every_kind_of_ledger() -> None:
+    for limit in (dp.Approx(epsilon=2, delta=0.1), dp.Approx(epsilon=2, delta=0.06)):
+        ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=limit)
+        ab = dp.stats.sequential(looks=5, epsilon=1, delta=0.05, ledger=ledger)
+        assert ledger.count == 1
+        assert ab.guarantee.delta_at(epsilon=1) <= 0.05
+        assert ab.look([1, 0], [1, 1]).interval(0.95)[0] >= -1
+
+
 def test_what_one_row_moves() -> None:
     base = [True, False, None, 1.0]
     known = np.array(tally(base))

@@ -15,7 +15,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, check_delta, check_epsilon
 from discreet.guarantees.accuracy import check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, cost_of
 from discreet.mechanisms.counts.step_tallies import StepTallies
 from discreet.releases import NOT_PRIVATE
 from discreet.rows.containers import Data
@@ -133,12 +133,9 @@ def sequential(
     mechanism = StepTallies.for_guarantee(
         goal, steps=looks, groups=2, unit=ledger.protects, rows_per_person=rows_per_person
     )
-    return SequentialTest(
-        stream(
-            mechanism,
-            sensitivity=mechanism.sensitivity(ledger.protects, rows_per_person),
-            ledger=ledger,
-            stated=goal if ledger.rule.adds_stated else None,
-            asked=f"a test of two proportions with {looks:,} looks",
-        )
-    )
+    bound = mechanism.sensitivity(ledger.protects, rows_per_person)
+    own = mechanism.guarantee(bound)
+    cost = cost_of(ledger, own, goal)
+    asked = f"a test of two proportions with {looks:,} looks"
+    stated = None if cost is own else cost
+    return SequentialTest(stream(mechanism, sensitivity=bound, ledger=ledger, stated=stated, asked=asked))
