@@ -136,7 +136,7 @@ def sample_size(
     """How many rows a private test needs for this power. The arguments are those of `power`.
 
     >>> sample_size("proportion", effect=(0.5, 0.6), epsilon=1, neighbors="replace").total
-    200
+    202
     """
     kind, setting = _setting(test, effect, epsilon, delta, level, alternative, neighbors, range_in_deviations, cells)
     wanted = check_confidence(power)
