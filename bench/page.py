@@ -70,6 +70,7 @@ COMMANDS = {
     "shuffle": "shuffle",
     "channel": "channel",
     "clients": "clients",
+    "stats-proportions": "stats_proportions",
     "audits": "audits",
     "install": "install",
 }

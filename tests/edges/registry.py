@@ -12,8 +12,9 @@ from . import (
     calls_mechanisms,
     calls_queries,
     calls_stats,
-    calls_stats_regression,
     calls_stats_counts,
+    calls_stats_proportions,
+    calls_stats_regression,
     calls_studies,
     calls_tables,
 )
@@ -30,6 +31,7 @@ CALLS: list[Call] = [
     *calls_stats.CALLS,
     *calls_stats_regression.CALLS,
     *calls_stats_counts.CALLS,
+    *calls_stats_proportions.CALLS,
 ]
 
 _MADE = "a result that the package makes: nobody hands in records"

@@ -24,26 +24,47 @@ _LATER = {
     "Estimate": "results",
     "Evidence": "results",
     "TableStatistics": "table",
+    "Look": "sequential_test",
+    "SampleSize": "planning",
+    "SequentialTest": "sequential_test",
+    "benjamini_hochberg": "adjusting",
+    "benjamini_yekutieli": "adjusting",
+    "bonferroni": "adjusting",
+    "holm": "adjusting",
+    "power": "planning",
+    "sample_size": "planning",
+    "sequential": "sequential_test",
 }
 
 if TYPE_CHECKING:
+    from discreet.stats.adjusting import benjamini_hochberg, benjamini_yekutieli, bonferroni, holm
     from discreet.stats.arrays import compare, mean, paired, proportion, ratio, variance
+    from discreet.stats.planning import SampleSize, power, sample_size
     from discreet.stats.results import Difference, Estimate, Evidence
+    from discreet.stats.sequential_test import Look, SequentialTest, sequential
     from discreet.stats.table import TableStatistics
 else:
     __getattr__, __dir__ = lazily(__name__, _LATER)
 
 __all__ = [
-    # what they return
     "Difference",
     "Estimate",
     "Evidence",
+    "Look",
+    "SampleSize",
+    "SequentialTest",
     "TableStatistics",
-    # estimates for the population
+    "benjamini_hochberg",
+    "benjamini_yekutieli",
+    "bonferroni",
     "compare",
+    "holm",
     "mean",
     "paired",
+    "power",
     "proportion",
     "ratio",
+    "sample_size",
+    "sequential",
     "variance",
 ]

@@ -14,29 +14,11 @@ from discreet.stats.equal_means import EqualMeans
 from discreet.stats.means import DifferenceOf, Extended, MeanOf
 from discreet.stats.noisy_shares import NoisyShares
 from discreet.stats.ratios import RatioOf, VarianceOf
-from discreet.stats.sample import ANOTHER, Division, Sample
+from discreet.stats.sample import Division, Sample
 
 Floats = NDArray[np.float64]
 HIDDEN_MISS = 0.001
 """The number of rows beyond a range that was found exceeds its bound with at most this probability."""
-
-
-def division_by_value(known: Sample, column: str) -> Division:
-    """Each row at one of two places: it has another value, or the one whose share is wanted."""
-    several = known.of_one > 1
-    places = 2 + several
-    query = ShareProducts(places, pairs_of([[0], [1]], 2 if several else None))
-    member, part = _group(Spot(0, 1), places)
-
-    def divide(numbers: dict[str, Floats], chosen: dict[str, Ints], owners: Ints | None) -> Ints:
-        at = chosen[column]
-        spots = np.where(at == 0, 1, np.where(at == ANOTHER, 0, -1))[:, None]
-        return divided(places, spots, np.ones((len(at), 1)), owners=owners, rows=known.of_one)
-
-    one = np.array([[0], [1]])
-    shares = divided(places, one, np.ones((2, 1)), owners=np.arange(2) if several else None, rows=known.of_one)
-    imagined = query(shares).astype(np.float64) / 2
-    return Division(query, divide, lambda noisy: MeanOf(noisy, member, part), imagined)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from discreet.mechanisms.quantiles.rank_scores import RankScores
 from discreet.releases import Release
 from discreet.stats.cells import one_row_each
 from discreet.stats.dividing import Ints, part_of_range
-from discreet.stats.equal_means import EqualMeans
 from discreet.stats.divisions import division_by_range
+from discreet.stats.equal_means import EqualMeans
 from discreet.stats.means import DifferenceOf, MeanOf
 from discreet.stats.noisy_shares import Alternative, Noise, NoisyShares
 from discreet.stats.results import check_alternative

@@ -63,7 +63,12 @@ class ErrorLaw:
             flat = np.broadcast_to(np.asarray(part, dtype=np.float64), shape).reshape(-1)
             return np.asarray(flat / whole**power)
 
-        parts = scaled(size, 1), scaled(self.variance, 2), scaled(np.minimum(self.degrees, 1e9), 0), scaled(self.normal, 2)
+        parts = (
+            scaled(size, 1),
+            scaled(self.variance, 2),
+            scaled(np.minimum(self.degrees, 1e9), 0),
+            scaled(self.normal, 2),
+        )
         noise = np.asarray(self.laplace, dtype=np.float64)
         scales = np.broadcast_to(noise, (*shape, noise.shape[-1])).reshape(-1, noise.shape[-1]) / whole[:, None]
         found = np.empty(len(whole))

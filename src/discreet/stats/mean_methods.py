@@ -13,12 +13,12 @@ from discreet.releases import Release
 from discreet.stats.divisions import (
     division_by_range,
     division_by_square,
-    division_by_value,
     division_of_two,
     range_of_values,
 )
 from discreet.stats.results import Difference, Estimate
-from discreet.stats.sample import Sample, StatisticsOfTable, sample, statistic
+from discreet.stats.sample import Division, Sample, StatisticsOfTable, sample, statistic
+from discreet.stats.share_divisions import division_of_two_shares
 from discreet.tables.grouped import By, grouping
 from discreet.tables.methods import Between
 from discreet.tables.offer import Offer, convert_release
@@ -49,27 +49,6 @@ class MeanMethods(StatisticsOfTable):
             arguments={"column": column, "between": between},
         )
 
-    def proportion(
-        self, column: str, *, value: Any = True, epsilon: Number, delta: Number = 0, where: str | None = None
-    ) -> Offer[Estimate]:
-        """The share of rows in the population with this value of a column, among those that have one. Without `value`,
-        the share for which a condition is true.
-        """
-        kind = self.table._column(column).type
-        if (kind == "boolean") != isinstance(value, bool):
-            raise InvalidArgument(
-                f"{column} is {kind}. Say for which value the share is wanted, with value=.", code="missing-argument"
-            )
-        taken = sample(self.table, {}, {column: [value]}, where=where, epsilon=epsilon, delta=delta, least=1)
-        return statistic(
-            taken,
-            lambda known: division_by_value(known, column),
-            estimate(Estimate, f"share of {column} = {value}"),
-            asked=f"the share of {column} = {value} in the population",
-            method="proportion",
-            arguments={"column": column, "value": value},
-        )
-
     def compare(
         self,
         column: str,
@@ -82,22 +61,23 @@ class MeanMethods(StatisticsOfTable):
     ) -> Offer[Difference]:
         """The difference of the means of two groups in the population: the second less the first.
 
-        `by` is a condition, for true less false, or a column with two values: by={"arm": ["placebo", "drug"]}.
+        `by` is a condition, for true less false, or a column with two values: by={"arm": ["placebo", "drug"]}. If the
+        column is a condition itself and every unit has one row, its shares are compared by binomial laws.
         """
-        groups = grouping(by)
-        if len(groups) != 1:
-            raise InvalidArgument('Compare by one column: by="treated".', code="wrong-shape")
-        ((group, given),) = groups.items()
+        group, given = two_groups(by)
         taken = sample(self.table, {column: between}, {group: given}, where=where, epsilon=epsilon, delta=delta)
-        levels = taken.levels[group]
-        if len(levels) != 2:
-            raise InvalidArgument(
-                "Two groups are compared. Name two values, or use anova for more.", code="wrong-shape"
-            )
+        levels = two_levels(taken, group)
+        shares = self.table._column(column).type == "boolean"
+
+        def division(known: Sample) -> Division:
+            if shares and known.of_one == 1:
+                return division_of_two_shares(known, column, group)
+            return division_by_range(known, column, group)
+
         what = f"mean of {column} where {group} is {levels[1]} less where it is {levels[0]}"
         return statistic(
             taken,
-            lambda known: division_by_range(known, column, group),
+            division,
             estimate(Difference, what, _not_far_outside(column)),
             asked=f"the difference in {column} by {group} in the population",
             method="compare",
@@ -175,6 +155,23 @@ class MeanMethods(StatisticsOfTable):
             method="variance",
             arguments={"column": column, "between": between},
         )
+
+
+def two_groups(by: By) -> tuple[str, Any]:
+    """The column that says which group a row is in, and the values given for it."""
+    groups = grouping(by)
+    if len(groups) != 1:
+        raise InvalidArgument('Compare by one column: by="treated".', code="wrong-shape")
+    ((group, given),) = groups.items()
+    return group, given
+
+
+def two_levels(taken: Sample, group: str) -> tuple[Any, ...]:
+    """The two values of the column that says which group a row is in."""
+    levels = taken.levels[group]
+    if len(levels) != 2:
+        raise InvalidArgument("Two groups are compared. Name two values, or use anova for more.", code="wrong-shape")
+    return levels
 
 
 def estimate(

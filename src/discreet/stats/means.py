@@ -64,7 +64,7 @@ class MeanOf:
     def p_value(self, null: float, alternative: Alternative) -> float:
         mean = (null - self.ends[0]) / (self.ends[1] - self.ends[0])
         if not 0 <= mean <= 1:  # no mean of such values
-            return _p_outside(mean > 1, alternative)
+            return p_outside(mean > 1, alternative)
         return float(self.p_of_mean(mean, alternative))
 
     def interval(self, confidence: float, *, sampled: bool = True) -> tuple[float, float]:
@@ -107,12 +107,16 @@ class DifferenceOf:
 
     def _p_of_both(self, gap: Floats, alternative: Alternative, sampled: bool) -> Floats:
         """From the difference of the two means, with the error that it has if the hypothesis is true."""
+        rest = self.rest(gap)
+        return p_of(self.shares.total(rest), self.shares.error(rest, sampled=sampled), alternative)
+
+    def rest(self, gap: Floats) -> Floats:
+        """The function whose total is the difference of the means less `gap`, with the mean that fits best."""
         sizes = np.maximum(self.first.size, 1.0), np.maximum(self.second.size, 1.0)
         pooled = (sizes[0] * self.first.mean + sizes[1] * (self.second.mean - gap)) / (sizes[0] + sizes[1])
         mean = np.clip(pooled, np.maximum(0.0, -gap), np.minimum(1.0, 1 - gap))
         rest = self.second.less(mean + gap) / np.asarray(sizes[1])[..., None]
-        rest = rest - self.first.less(mean) / np.asarray(sizes[0])[..., None]
-        return p_of(self.shares.total(rest), self.shares.error(rest, sampled=sampled), alternative)
+        return np.asarray(rest - self.first.less(mean) / np.asarray(sizes[0])[..., None])
 
     def _p_of_each(self, gap: Floats, alternative: Alternative, sampled: bool) -> Floats:
         """From each mean by itself, for the pair of means that fits best: right even if a group is empty."""
@@ -147,7 +151,7 @@ class DifferenceOf:
 
     def p_value(self, null: float, alternative: Alternative) -> float:
         gap = null / self._width
-        return _p_outside(gap > 1, alternative) if abs(gap) > 1 else float(self.p_of_gap(gap, alternative))
+        return p_outside(gap > 1, alternative) if abs(gap) > 1 else float(self.p_of_gap(gap, alternative))
 
     def interval(self, confidence: float, *, sampled: bool = True) -> tuple[float, float]:
         best = float(self.second.mean - self.first.mean)
@@ -155,7 +159,7 @@ class DifferenceOf:
         return self._width * found[0], self._width * found[1]
 
 
-def _p_outside(above: bool, alternative: Alternative) -> float:
+def p_outside(above: bool, alternative: Alternative) -> float:
     """The p-value of a hypothesis that no data can fulfil."""
     return float({"two-sided": False, "greater": above, "less": not above}[alternative])
 

@@ -62,7 +62,7 @@ class QuantileOf:
         z = -float(special.ndtri(miss * (1 - _OF_NOISE)))
         # a binomial law is a little wider than the normal one if the share is near 0 or 1
         binomial = z * np.sqrt(rows * self.share * (1 - self.share)) + (z**2 + 2) / 6
-        return noise + binomial + BETWEEN
+        return np.asarray(noise + binomial + BETWEEN)
 
     def interval(self, confidence: float, *, sampled: bool = True) -> tuple[float, float]:
         size, width = len(self._gaps), self.counts.mechanism.width

@@ -59,6 +59,7 @@ class TableStatistics(Closed):
     kruskal = _released(Statistics.kruskal)
     wilcoxon = _released(Statistics.wilcoxon)
     quantile = _released(Statistics.quantile)
+    risk_ratio = _released(Statistics.risk_ratio)
 
 
 class ExplainedStatistics(Closed):
@@ -83,3 +84,4 @@ class ExplainedStatistics(Closed):
     kruskal = _explained(Statistics.kruskal)
     wilcoxon = _explained(Statistics.wilcoxon)
     quantile = _explained(Statistics.quantile)
+    risk_ratio = _explained(Statistics.risk_ratio)

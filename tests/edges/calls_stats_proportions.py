@@ -1,0 +1,49 @@
+"""Proportions of tables, and tests that are looked at while rows arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import discreet as dp
+
+from .calls_studies import book
+from .calls_tables import ADDED, PERSON, REPLACED, SHARED, asked
+from .checking import Call
+from .containers import of_plain
+from .distances import largest
+
+ASKED: tuple[Callable[[Any], Any], ...] = (
+    lambda t: counts_of(t.stats.proportion("c", value="a", epsilon=1)),
+    lambda t: counts_of(t.stats.proportion("n", value=3, epsilon=1)),
+    lambda t: counts_of(t.stats.proportion("c", value="a", epsilon=1, complete=True)),
+    lambda t: counts_of(t.stats.proportion("c", value="a", epsilon=1, where="x > 0.3")),
+)
+"""Answers as released counts: one odd record moves each by at most 1."""
+
+
+def counts_of(found: Any) -> Any:
+    """The released counts, from which everything else is computed."""
+    inferred = found._inference
+    return [inferred.count] if hasattr(inferred, "count") else [inferred.yes, inferred.no]
+
+
+def looked_at(rows: Any) -> Any:
+    """The noisy counts of one look, in which the odd record is."""
+    test = dp.stats.sequential(looks=2, epsilon=1, ledger=book(ADDED))
+    return test.look(rows, [1, 0])._counts
+
+
+CALLS: list[Call] = [
+    Call(name="table.stats: proportions", covers=("table",), run=asked(*ASKED), heavy=2, **SHARED),
+    Call(name="table.stats: proportions of replaced rows", covers=("table",), run=asked(*ASKED, unit=REPLACED), heavy=3,
+         **SHARED),
+    Call(name="table.stats: proportions of people", covers=("table",), heavy=3, **SHARED,
+         run=asked(*ASKED, unit=PERSON, rows_per_person=1)),
+    Call(name="SequentialTest.look", covers=("stats.SequentialTest.look",), base=[1, 0, 1, 1, 0, 0, 1], run=looked_at,
+         moved=largest, most=1, together=3,
+         containers={"list": of_plain(list), "tuple": of_plain(tuple),
+                     "objects": of_plain(lambda rows: np.array([*rows, None], dtype=object)[:-1])}),
+]  # fmt: skip
