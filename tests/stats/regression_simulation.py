@@ -12,7 +12,7 @@ from discreet.stats.designs import Coded, Design
 from discreet.stats.formula import parse_formula
 from discreet.stats.linear import NoisyRegression
 from discreet.stats.noisy_shares import Noise
-from discreet.stats.regression_rows import scores_of, square_reach
+from discreet.stats.regression_rows import scores_of, square_reach, totals_by_unit
 from discreet.stats.released_moments import Layout, best_layout
 
 Floats = NDArray[np.float64]
@@ -33,6 +33,10 @@ def sample(kind: str, rows: int, rng: np.random.Generator) -> list[Floats]:
     elif kind == "narrow":
         x, z = (np.clip(0.3 + 0.2 * rng.normal(size=rows), -1, 1) for _ in range(2))
         e = 0.1 * rng.normal(size=rows)
+    elif kind == "clustered":  # people have three rows each, with the same x and t, and residuals that are alike
+        x, t = np.repeat(rng.uniform(-1, 1, rows // 3), 3), np.repeat(t[: rows // 3], 3)
+        z = rng.uniform(-1, 1, rows)
+        e = np.repeat(0.1 * rng.normal(size=rows // 3), 3) + 0.05 * rng.normal(size=rows)
     elif kind == "heavy":
         x, z = (np.clip(0.3 * rng.standard_t(3, rows), -1, 1) for _ in range(2))
         e = np.clip(0.05 * rng.standard_t(3, rows), -0.35, 0.35)
@@ -58,8 +62,9 @@ def simulated(
 ) -> NoisyRegression:
     """What follows from many releases."""
     rng = np.random.default_rng(seed)
-    layout = best_layout(design, "L1", row(), 1)
-    first = float(layout.query.sensitivity(row()).exact) / (epsilon * (0.75 if robust else 1))
+    of_one = 3 if kind == "clustered" else 1
+    layout = best_layout(design, "L1", row(), of_one)
+    first = float(layout.query.sensitivity(row(), of_one).exact) / (epsilon * (0.75 if robust else 1))
     samples = [sample(kind, rows, rng) for _ in range(runs)]
     numbers = np.stack([exact_numbers(layout, codes) for codes in samples])
     noisy = numbers + rng.laplace(size=numbers.shape) * first
@@ -67,11 +72,12 @@ def simulated(
     if not robust:
         return model
     scale = model.size / (epsilon / 4)
-    reach = square_reach(model, design, 1, scale * 2**0.5)
+    reach = square_reach(model, design, of_one, scale * 2**0.5)
+    owners = np.repeat(np.arange(rows // 3), 3) if of_one > 1 else None
     squares = []
     for run, codes in enumerate(samples):
         one = replace(model, numbers=noisy[run])
-        scores = scores_of(one, design.values(codes)) / np.sqrt(reach[run])
+        scores = totals_by_unit(scores_of(one, design.values(codes)), owners) / np.sqrt(reach[run])
         squares.append((np.clip(scores, -1, 1) ** 2).sum(0))
     released = np.stack(squares) + rng.laplace(size=(runs, model.size)) * scale
     return replace(model, squares=released, square_noise=Noise(laplace=scale), square_reach=reach)

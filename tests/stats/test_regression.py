@@ -40,6 +40,15 @@ def test_robust_intervals_cover_where_plain_ones_do_not() -> None:
     assert min(plain) < 0.95 - margin
 
 
+def test_intervals_by_person_cover_where_plain_ones_do_not() -> None:
+    """Three rows of a person say little more than one."""
+    by_person = covered("clustered", 6000, 5.0, runs=120, seed=3, robust=True)
+    plain = covered("clustered", 6000, 20.0, runs=120, seed=3)
+    margin = 4.8 * math.sqrt(0.95 * 0.05 / 120)
+    assert min(by_person) >= 0.95 - margin
+    assert min(plain) < 0.95 - margin
+
+
 def test_noise_widens_intervals_and_hides_them_at_last() -> None:
     few = simulated("even", 2000, 1.0, runs=3, seed=3)
     none = simulated("even", 2000, 0.001, runs=3, seed=3)

@@ -38,7 +38,7 @@ class Coded:
     @property
     def half(self) -> float:
         """Half the width of the range: the unit in which a number is measured."""
-        return 1.0 if self.ends is None else (self.ends[1] - self.ends[0]) / 2
+        return 1.0 if self.ends is None else (self.ends[1] - self.ends[0]) / 2 or 1.0
 
     @property
     def center(self) -> float:
