@@ -57,12 +57,12 @@ class QuantileOf:
         sums, total = self.counts.mechanism.sums, float(self.counts.values[-1])
         noise = np.asarray(sums.beyond_at(self.share, miss * (_OF_NOISE if sampled else 1.0), bins))
         if not sampled:
-            return noise + BETWEEN
+            return np.asarray(noise + BETWEEN)
         rows = max(total, 0.0) + 3 * float(sums.deviation(sums.points)) + 1
         z = -float(special.ndtri(miss * (1 - _OF_NOISE)))
         # a binomial law is a little wider than the normal one if the share is near 0 or 1
         binomial = z * np.sqrt(rows * self.share * (1 - self.share)) + (z**2 + 2) / 6
-        return noise + binomial + BETWEEN
+        return np.asarray(noise + binomial + BETWEEN)
 
     def interval(self, confidence: float, *, sampled: bool = True) -> tuple[float, float]:
         size, width = len(self._gaps), self.counts.mechanism.width
