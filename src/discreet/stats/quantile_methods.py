@@ -57,7 +57,7 @@ class QuantileOf:
         sums, total = self.counts.mechanism.sums, float(self.counts.values[-1])
         noise = np.asarray(sums.beyond_at(self.share, miss * (_OF_NOISE if sampled else 1.0), bins))
         if not sampled:
-            return noise + BETWEEN
+            return np.asarray(noise + BETWEEN)
         rows = max(total, 0.0) + 3 * float(sums.deviation(sums.points)) + 1
         z = -float(special.ndtri(miss * (1 - _OF_NOISE)))
         # a binomial law is a little wider than the normal one if the share is near 0 or 1
