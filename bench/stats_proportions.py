@@ -161,7 +161,7 @@ def sequential_levels(runs: int, looks: int = 1000) -> float:
         "rows per look and group",
         "p of both",
         "ε",
-        "rejected at any look",
+        "rejected at any look, at most",
         "a fixed test at each look, without correction",
     )
     worst = 0.0
@@ -174,11 +174,8 @@ def sequential_levels(runs: int, looks: int = 1000) -> float:
             keep = -np.expm1(-epsilon)
             counts = np.cumsum(counts + rng.geometric(keep, counts.shape) - rng.geometric(keep, counts.shape), 0)
             against = mixture.log_evidence(counts, number, share, share)
-            # evidence against the hypothesis is at most that against the true proportions
-            candidates = np.flatnonzero(against >= np.log(1 / LEVEL))[:20]
-            wrong += any(
-                mixture.log_against(counts[k].astype(float), int(k + 1), 0.0) >= np.log(1 / LEVEL) for k in candidates
-            )
+            # evidence against the hypothesis is at most that against the true proportions: no look rejects below it
+            wrong += bool((against >= np.log(1 / LEVEL)).any())
             difference = (counts[:, 3] - counts[:, 1]) / (rows * number)
             spread = np.sqrt(2 * share * (1 - share) / (rows * number) + 4 / epsilon**2 / (rows**2 * number))
             naive += bool((np.abs(difference[19:]) > 1.96 * spread[19:]).any())
