@@ -23,6 +23,7 @@ RUNS = 1500
 # --- coverage: a value is in the interval if its hypothesis is not rejected --------------------------------------
 
 
+@pytest.mark.some_quick(6)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(("rows", "epsilon"), [(50, 0.1), (50, 5.0), (400, 1.0)])
 def test_a_mean_is_covered(family: str, rows: int, epsilon: float) -> None:
@@ -33,6 +34,7 @@ def test_a_mean_is_covered(family: str, rows: int, epsilon: float) -> None:
     assert missed <= 0.05 + margin(RUNS)
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("family", ["skewed", "rare", "lognormal"])
 @pytest.mark.parametrize(("sizes", "epsilon", "runs"), [((40, 10), 2.0, 200), ((300, 100), 1.0, 1500)])
 def test_no_difference_is_found_where_there_is_none(

@@ -27,6 +27,7 @@ def test_two_means_as_written() -> None:
     assert "rows" in str(found)
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize(
     ("test", "effect", "without"),
     [("mean", 0.5, 34), ("paired", 0.2, 199), ("chi2", 0.3, 88), ("two-proportions", (0.4, 0.6), 194)],
@@ -37,6 +38,7 @@ def test_without_privacy_as_in_textbooks(test: Any, effect: Any, without: int) -
     assert without - 2 <= found < 1.3 * without + 4
 
 
+@pytest.mark.slow
 def test_more_privacy_needs_more_rows() -> None:
     sizes = [
         dp.stats.sample_size("proportion", effect=(0.5, 0.6), epsilon=e, neighbors="replace") for e in (0.1, 0.3, 3)

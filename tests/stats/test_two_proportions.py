@@ -66,6 +66,7 @@ def counts_of(sizes: tuple[int, int], shares: tuple[float, float], epsilon: floa
 
 
 @pytest.mark.some_quick(2)
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize(
     ("sizes", "share", "epsilon"),
     [
@@ -128,6 +129,7 @@ TRIAL = {
 }
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("unit", [dp.row(), dp.row(neighbors="replace"), dp.person("who")], ids=str)
 def test_a_comparison_of_conditions_is_one_release(unit: dp.Unit) -> None:
     ledger = opened(unit)
