@@ -21,6 +21,11 @@ SAID = {
         r"synthetic rows of age, sex",
         r"(?s)(independent +[\d.]+%.*){15}",
     ),
+    "doctor_visits": (
+        r"20,190 rows",
+        r"mean of mdvis: 2\.\d+, in the population 2\.",
+        r"(?s)(published [+-]0\.\d+ +private [+-]0\.\d+ to [+-]0\.\d+.*){6}",
+    ),
     "hospital_visits": (r"(?m)^ *asthma +[\d,]+ ± ", r"the same answer: True", r"refused: .* passes the limit"),
     "leaderboard": (r"naive: a loss of 0\.4", r"naive: 0 of 10 claimed", r"(?s)(clearly better than chance: .*){2}"),
     "load_curves": (r"at 19:00 the mean load is [\d.]+ kW", r"the whole curve is ± ", r"the released ones explain \d"),
