@@ -3,7 +3,7 @@ to scipy without privacy.
 
 The peers are written from their papers: MCIndep (Gaboardi et al. 2016) and the projected statistic (Kifer and Rogers
 2017) for independence, F1 (Swanberg et al. 2019) for the analysis of variance, and the Mann–Whitney and Kruskal–Wallis
-tests of Couch et al. (2019). All add noise for one added or removed row (the last ones for one replaced row, with a
+tests of Couch et al. 2019. All add noise for one added or removed row (the last ones for one replaced row, with a
 public number of rows, as published). Simulated releases have the laws of the mechanisms.
 """
 

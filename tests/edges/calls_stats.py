@@ -21,7 +21,7 @@ RANGES: dict[str, Any] = {"between": {"x": (0, 1), "n": (0, 6)}, "epsilon": 1}
 def numbers(found: Any) -> Any:
     """The numbers that were released for an estimate."""
     inner = found._inference
-    inner = getattr(inner, "inner", inner)
+    inner = getattr(inner, "of_rows", getattr(inner, "inner", inner))
     return inner.shares.numbers
 
 

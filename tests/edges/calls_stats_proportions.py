@@ -36,14 +36,32 @@ def looked_at(rows: Any) -> Any:
     return test.look(rows, [1, 0])._counts
 
 
+SHARE = ("stats.TableStatistics.proportion",)
+
+
+def of_conditions(rows: Any) -> Any:
+    """Shares by a condition, and a logistic regression: counts of rows."""
+    other = np.arange(len(rows)) % 2
+    table = dp.table({"b": rows, "x": other.astype(float), "g": other > 0}, ledger=book(ADDED), types={"b": "boolean"})
+    ratio = table.stats.risk_ratio("b", by="g", epsilon=1)
+    return [
+        ratio._inference.counts.yes,
+        ratio._inference.counts.no,
+        table.stats.logistic("b ~ x", between={"x": (0, 1)}, epsilon=1).nobs,
+    ]
+
+
 CALLS: list[Call] = [
-    Call(name="table.stats: proportions", covers=("table",), run=asked(*ASKED), heavy=2, **SHARED),
-    Call(name="table.stats: proportions of replaced rows", covers=("table",), run=asked(*ASKED, unit=REPLACED), heavy=3,
+    Call(name="table.stats: proportions", covers=SHARE, run=asked(*ASKED), heavy=2, **SHARED),
+    Call(name="table.stats: proportions of replaced rows", covers=SHARE, run=asked(*ASKED, unit=REPLACED), heavy=3,
          **SHARED),
-    Call(name="table.stats: proportions of people", covers=("table",), heavy=3, **SHARED,
+    Call(name="table.stats: proportions of people", covers=SHARE, heavy=3, **SHARED,
          run=asked(*ASKED, unit=PERSON, rows_per_person=1)),
     Call(name="SequentialTest.look", covers=("stats.SequentialTest.look",), base=[1, 0, 1, 1, 0, 0, 1], run=looked_at,
          moved=largest, most=1, together=3,
          containers={"list": of_plain(list), "tuple": of_plain(tuple),
                      "objects": of_plain(lambda rows: np.array([*rows, None], dtype=object)[:-1])}),
+    Call(name="conditions", covers=("stats.TableStatistics.risk_ratio", "stats.TableStatistics.logistic"), most=2,
+         base=[True, False, True, True] * 10, run=of_conditions, moved=largest, heavy=1, together=10,
+         containers={"list": of_plain(list)}, extremes=(True, False)),
 ]  # fmt: skip

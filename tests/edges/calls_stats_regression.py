@@ -27,7 +27,7 @@ QUESTIONS: tuple[Callable[[Any], Any], ...] = (
 SHARED: dict[str, Any] = {
     "base": PEOPLE, "moved": largest, "containers": SOURCES, "ways": WAYS, "extremes": EXTREMES, "together": 60,
 }  # fmt: skip
-COVERS = ("PrivateTable.stats",)
+COVERS = tuple(f"stats.TableStatistics.{name}" for name in ("ols", "poisson", "correlation"))
 CALLS: list[Call] = [
     Call(name="regressions of rows", covers=COVERS, run=asked(*QUESTIONS, unit=ADDED), most=1.01, heavy=2, **SHARED),
     Call(name="regressions of replaced rows", covers=COVERS, run=asked(*QUESTIONS, unit=REPLACED), most=2.01,

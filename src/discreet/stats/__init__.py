@@ -24,6 +24,8 @@ _LATER = {
     "Estimate": "results",
     "Evidence": "results",
     "TableStatistics": "table",
+    "Regression": "regressions",
+    "Tested": "tested",
     "Look": "sequential_test",
     "SampleSize": "planning",
     "SequentialTest": "sequential_test",
@@ -40,9 +42,11 @@ if TYPE_CHECKING:
     from discreet.stats.adjusting import benjamini_hochberg, benjamini_yekutieli, bonferroni, holm
     from discreet.stats.arrays import compare, mean, paired, proportion, ratio, variance
     from discreet.stats.planning import SampleSize, power, sample_size
+    from discreet.stats.regressions import Regression
     from discreet.stats.results import Difference, Estimate, Evidence
     from discreet.stats.sequential_test import Look, SequentialTest, sequential
     from discreet.stats.table import TableStatistics
+    from discreet.stats.tested import Tested
 else:
     __getattr__, __dir__ = lazily(__name__, _LATER)
 
@@ -51,9 +55,11 @@ __all__ = [
     "Estimate",
     "Evidence",
     "Look",
+    "Regression",
     "SampleSize",
     "SequentialTest",
     "TableStatistics",
+    "Tested",
     "benjamini_hochberg",
     "benjamini_yekutieli",
     "bonferroni",
