@@ -41,14 +41,10 @@ SHARE = ("stats.TableStatistics.proportion",)
 
 def of_conditions(rows: Any) -> Any:
     """Shares by a condition, and a logistic regression: counts of rows."""
-    other = np.arange(len(rows)) % 2
-    table = dp.table({"b": rows, "x": other.astype(float), "g": other > 0}, ledger=book(ADDED), types={"b": "boolean"})
-    ratio = table.stats.risk_ratio("b", by="g", epsilon=1)
-    return [
-        ratio._inference.counts.yes,
-        ratio._inference.counts.no,
-        table.stats.logistic("b ~ x", between={"x": (0, 1)}, epsilon=1).nobs,
-    ]
+    columns = {"b": rows, "x": np.full(len(rows), 0.5)}
+    table = dp.table(columns, ledger=book(ADDED), types={"b": "boolean"})
+    counts = table.stats.risk_ratio("b", by="b", epsilon=1)._inference.counts
+    return [counts.yes, counts.no, table.stats.logistic("b ~ x", between={"x": (0, 1)}, epsilon=1).nobs]
 
 
 CALLS: list[Call] = [
