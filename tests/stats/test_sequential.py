@@ -79,7 +79,8 @@ def test_an_effect_is_found_and_is_in_the_interval() -> None:
 @pytest.mark.parametrize("unit", [dp.row(), dp.row(neighbors="replace"), dp.person("who")], ids=str)
 def test_one_charge_for_all_looks(unit: dp.Unit) -> None:
     ledger = opened(unit)
-    ab = dp.stats.sequential(looks=3, epsilon=1, ledger=ledger)
+    rows = None if unit.column is None else 1
+    ab = dp.stats.sequential(looks=3, epsilon=1, ledger=ledger, rows_per_person=rows)
     assert ledger.count == 1
     assert ab.guarantee.epsilon_at(delta=0) == pytest.approx(1)
     with testing.no_noise():

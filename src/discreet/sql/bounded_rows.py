@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from discreet.engines.engine import Engine
 from discreet.rows.arrow import typed_cells
 from discreet.sql.pricing.relation import Relation
@@ -87,7 +89,7 @@ class BoundedRows:
             return self.columns(names, kinds), None
         text, known = self.statement(names, owners=True)
         found = self.engine.table(text)
-        owners = found.column(OWNER).combine_chunks().dictionary_encode().indices.to_numpy()
+        owners = found.column(OWNER).combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
         return {name: typed_cells(found.column(known[name]), kinds[name]) for name in names}, owners
 
     def statement(self, names: list[str], *, owners: bool = False) -> tuple[str, dict[str, str]]:

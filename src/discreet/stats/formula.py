@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 
@@ -27,8 +28,13 @@ class Formula:
         return (*named, self.outcome)
 
     def __str__(self) -> str:
-        shown = [":".join(term) for term in self.terms if term]
-        return f"{self.outcome} ~ {' + '.join([*shown, *([] if () in self.terms else ['0'])]) or '1'}"
+        shown = [":".join(map(_quoted, term)) for term in self.terms if term]
+        return f"{_quoted(self.outcome)} ~ {' + '.join([*shown, *([] if () in self.terms else ['0'])]) or '1'}"
+
+
+def _quoted(name: str) -> str:
+    """A name as a formula writes it: in quotes unless it is a plain one, so that two formulas never look the same."""
+    return name if name.isidentifier() else json.dumps(name, ensure_ascii=False)
 
 
 def parse_formula(text: str) -> Formula:

@@ -21,6 +21,7 @@ from discreet.guarantees.unit import Unit
 from discreet.queries.sensitivity import Sensitivity
 from discreet.stats.designs import Design
 from discreet.stats.linear import NoisyRegression
+from discreet.stats.regression_rows import by_row
 from discreet.stats.released_moments import Layout
 from discreet.stats.unsure_squares import UnsureSquares, noise_of
 
@@ -157,9 +158,9 @@ class LikelihoodRows:
 def score_parts(features: Features, link: Link, at: Floats, values: Floats) -> Floats:
     """What each row adds to the score and the information: numbers from −1 to 1, and up to the largest variance."""
     terms = values[:, :-1]
-    mean = link.mean(terms @ at)
+    mean = link.mean(by_row(terms, at[:, None])[:, 0])
     outcome = np.clip(values[:, -1] * outcome_share(features.design, link), 0.0, 1.0)
-    codes = np.clip(terms @ features.of_features, -1.0, 1.0)
+    codes = np.clip(by_row(terms, features.of_features), -1.0, 1.0)
     most = float(link.largest_variance)
     spread = np.clip(link.variance(mean), 0.0, most)
     squares = [np.clip(spread * codes[:, a] * codes[:, b], -most, most) for a, b in features.pairs]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ class ProportionMethods(StatisticsOfTable):
         taken = sample(self.table, {}, {column: [value]}, where=where, epsilon=epsilon, delta=delta, least=1)
         what, asked = f"share of {column} = {value}", f"the share of {column} = {value} in the population"
         arguments = {"column": column, "value": value, "complete": every}
-        if every and has_public_size(taken.rows, where):
+        if every and has_public_size(self.table, where):
             return CountOffer(taken, lambda known: _count_drawing(known, column, what, asked, arguments))
         return statistic(
             taken,
@@ -101,9 +102,14 @@ class ProportionMethods(StatisticsOfTable):
         )
 
 
-def has_public_size(rows: TableRows, where: str | None) -> bool:
-    """Whether the number of rows is public: all of a table whose rows are replaced."""
-    return where is None and rows.unit.neighbors == "replace" and rows.unit.column is None
+def has_public_size(methods: Methods, where: str | None) -> bool:
+    """Whether the number of rows is public: all of a table whose rows are replaced, from a source in which what a row
+    holds cannot change how many there are. A line of a text file that cannot be read is left out.
+    """
+    unit, source = methods.ledger.protects, methods.table.source
+    parquet = isinstance(source, str | Path) and str(source).endswith(".parquet")
+    held = isinstance(source, Mapping) or package(source) in ("pandas", "polars", "pyarrow")
+    return where is None and unit.neighbors == "replace" and unit.column is None and (parquet or held)
 
 
 def is_complete(methods: Methods, column: str) -> bool:

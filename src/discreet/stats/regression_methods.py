@@ -65,8 +65,8 @@ class RegressionMethods(StatisticsOfTable):
             raise InvalidArgument('robust must be "HC", or left out.', code="not-an-option")
         parsed = parse_formula(formula)
         taken = regression_sample(self, parsed, between, levels, where=where, epsilon=epsilon, delta=delta)
-        if taken.of_one > 1:
-            robust = "HC"
+        if self.table.table.person is not None and self.table.table.rows_per_person != 1:
+            robust = "HC"  # decided by what is declared: how many rows a person has may still have to be found
         described = {"formula": str(parsed), "between": between, "levels": levels, "robust": robust}
         return RegressionOffer(
             taken, lambda known: LeastSquares(known, parsed, robust).drawing(described), parsed, robust

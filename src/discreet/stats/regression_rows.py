@@ -91,8 +91,18 @@ class RegressionRows:
 def scores_of(model: NoisyRegression, values: Floats) -> Floats:
     """For each row and coefficient the residual times what is left of the term after the others."""
     weights = np.stack([model.weights_of_score(place) for place in range(model.size)], 1)
-    left, residuals = np.einsum("nk,kj->nj", values[:, :-1], weights), np.einsum("nk,k->n", values, model.residual)
-    return np.asarray(left * residuals[:, None])
+    left, residuals = by_row(values[:, :-1], weights), by_row(values, np.asarray(model.residual)[:, None])
+    return np.asarray(left * residuals)
+
+
+def by_row(values: Floats, weights: Floats) -> Floats:
+    """values @ weights, so that what a row gives depends on that row alone: a product of matrices may add in another
+    order if there are more rows.
+    """
+    found = np.zeros((len(values), weights.shape[1]))
+    for place, weight in enumerate(weights):
+        found += values[:, place, None] * weight
+    return found
 
 
 def square_reach(model: NoisyRegression, design: Design, of_one: int, deviation: float) -> Floats:

@@ -115,19 +115,25 @@ def sequential(
     epsilon: Number,
     delta: Number = 0,
     ledger: Ledger,
-    rows_per_person: int = 1,
+    rows_per_person: int | None = None,
 ) -> SequentialTest:
     """Start a test of two proportions that is looked at up to `looks` times while rows arrive, for one charge.
 
     Every row is given once. So all looks together cost ε, and each of them adds its own noise. Fewer looks have less
     noise. The rows must be independent. If the ledger protects people, `rows_per_person` is the maximum number of rows
-    of one person over all looks, which the caller guarantees. With more than one, rows of a person may depend on each
-    other, and the level holds only if they do not.
+    of one person over all looks and both groups, which the caller guarantees. With more than one, rows of a person may
+    depend on each other, and the level holds only if they do not.
     """
     if not isinstance(ledger, Ledger):
         raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).", code="wrong-type")
     check_count(looks, "looks")
-    check_count(rows_per_person, "rows_per_person")
+    if ledger.protects.column is not None and rows_per_person is None:
+        raise InvalidArgument(
+            "The ledger protects a person. Give rows_per_person=, the most rows of one person over all looks and both "
+            "groups, and make sure that nobody has more.",
+            code="rows-per-person-missing",
+        )
+    rows_per_person = check_count(1 if rows_per_person is None else rows_per_person, "rows_per_person")
     check_epsilon(epsilon)
     goal = Approx(epsilon=epsilon, delta=delta) if check_delta(delta) else Pure(epsilon=epsilon)
     mechanism = StepTallies.for_guarantee(
