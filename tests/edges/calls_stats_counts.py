@@ -32,12 +32,12 @@ def _scaled(means: dict[Any, float], width: float = 1.0) -> list[float]:
 CHI2 = ("stats.TableStatistics.chi2",)
 RANKS = tuple(f"stats.TableStatistics.{name}" for name in ("anova", "mann_whitney", "kruskal", "wilcoxon"))
 CALLS: list[Call] = [
-    Call(name="counts for tests", covers=CHI2, run=asked(*COUNTS), **SHARED),
+    Call(name="counts for tests", covers=CHI2, run=asked(*COUNTS), heavy=3, **SHARED),
     Call(name="counts for tests, replaced", covers=CHI2, run=asked(*COUNTS, unit=REPLACED), replaced=True,
-         heavy=2, **SHARED),
-    Call(name="counts for tests of people", covers=CHI2, run=asked(*COUNTS, unit=PERSON, rows_per_person=2), heavy=2,
+         heavy=3, **SHARED),
+    Call(name="counts for tests of people", covers=CHI2, run=asked(*COUNTS, unit=PERSON, rows_per_person=2), heavy=3,
          **SHARED),
-    Call(name="counts for quantiles", covers=("stats.TableStatistics.quantile",), heavy=2, **SHARED,
+    Call(name="counts for quantiles", covers=("stats.TableStatistics.quantile",), heavy=3, **SHARED,
          run=asked(lambda t: t.stats.quantile("x", 0.5, **PAIR)._inference.counts.values)),
-    Call(name="groups for tests", covers=RANKS, run=asked(*GROUPS, unit=ADDED), heavy=1, **SHARED),
+    Call(name="groups for tests", covers=RANKS, run=asked(*GROUPS, unit=ADDED), heavy=3, **SHARED),
 ]  # fmt: skip

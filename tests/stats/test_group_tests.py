@@ -44,7 +44,7 @@ def skewed(rng: Any, size: int) -> Any:
     return np.clip(0.08 * rng.gamma(1, 1, size), 0, 1)
 
 
-@pytest.mark.some_quick(2)
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("law", [even, skewed])
 @pytest.mark.parametrize(("size", "epsilon"), [(300, 0.5), (300, 5), (2000, 0.2)])
 def test_the_level_of_anova_holds_with_unequal_sizes(law: Callable[..., Any], size: int, epsilon: float) -> None:

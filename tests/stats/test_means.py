@@ -23,7 +23,7 @@ RUNS = 1500
 # --- coverage: a value is in the interval if its hypothesis is not rejected --------------------------------------
 
 
-@pytest.mark.some_quick(6)
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(("rows", "epsilon"), [(50, 0.1), (50, 5.0), (400, 1.0)])
 def test_a_mean_is_covered(family: str, rows: int, epsilon: float) -> None:

@@ -27,7 +27,7 @@ def test_two_means_as_written() -> None:
     assert "rows" in str(found)
 
 
-@pytest.mark.some_quick(2)
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize(
     ("test", "effect", "without"),
     [("mean", 0.5, 34), ("paired", 0.2, 199), ("chi2", 0.3, 88), ("two-proportions", (0.4, 0.6), 194)],

@@ -18,7 +18,7 @@ from discreet.stats.regression_rows import square_sensitivity, sum_of_squares
 from .regression_simulation import covered, simulated
 
 
-@pytest.mark.some_quick(2)
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize(
     ("kind", "rows", "epsilon"),
     [("even", 2000, 0.2), ("even", 2000, 5.0), ("skewed", 4000, 3.0), ("narrow", 3000, 2.0), ("even", 500, 0.5)],

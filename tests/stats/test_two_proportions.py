@@ -66,7 +66,7 @@ def counts_of(sizes: tuple[int, int], shares: tuple[float, float], epsilon: floa
 
 
 @pytest.mark.some_quick(2)
-@pytest.mark.some_quick(2)
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize(
     ("sizes", "share", "epsilon"),
     [
