@@ -167,7 +167,7 @@ QUOTES = [
     lambda text: f"$q${text.replace('$', '')}$q$",
     lambda text: "E'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'",
     lambda text: "1 /* " + text.replace("*", "").replace("/", "") + " */",
-    lambda text: "1 -- " + text.replace("\n", "") + "\n",
+    lambda text: "1 -- " + text.replace("\n", "").replace("\r", "") + "\n",  # both end a comment, as in PostgreSQL
 ]
 TEMPTING = ["; DELETE FROM visits; ", "' OR 1=1 --", "/* epsilon=9 */", "FROM visits", "$1,$2", "$$", "\\", "*/", "\n"]
 
