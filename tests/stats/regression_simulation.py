@@ -77,7 +77,8 @@ def simulated(
     squares = []
     for run, codes in enumerate(samples):
         one = replace(model, numbers=noisy[run])
-        scores = totals_by_unit(scores_of(one, design.values(codes)), owners) / np.sqrt(reach[run])
+        each = scores_of(one, design.values(codes))
+        scores = (each if owners is None else totals_by_unit(each, owners)) / np.sqrt(reach[run])
         squares.append((np.clip(scores, -1, 1) ** 2).sum(0))
     released = np.stack(squares) + rng.laplace(size=(runs, model.size)) * scale
     return replace(model, squares=released, square_noise=Noise(laplace=scale), square_reach=reach)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import Number, check_delta
-from discreet.guarantees.guarantee import Pure
+from discreet.exact.rational import Number
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
+from discreet.mechanisms.noise.smaller import smaller_noise
 from discreet.queries.cells import CellCounts
 from discreet.queries.sensitivity import Sensitivity
 from discreet.stats.dividing import Ints
@@ -112,11 +112,5 @@ def groups_of(
 
 
 def noise_of_counts(rows: TableRows, query: CellCounts) -> tuple[Laplace | Gaussian, Sensitivity]:
-    """The noise on whole numbers with the smaller deviation that keeps what is allowed, and its sensitivity."""
-    plain = query.sensitivity(rows.unit, rows.of_one)
-    laplace = Laplace.for_guarantee(rows.allowed, sensitivity=plain, step=1)
-    if isinstance(rows.allowed, Pure) or not check_delta(rows.plan.terms.delta):
-        return laplace, plain
-    square = query.sensitivity(rows.unit, rows.of_one, norm="L2")
-    gaussian = Gaussian.for_guarantee(rows.allowed, sensitivity=square, step=1)
-    return (gaussian, square) if gaussian.deviation < laplace.deviation else (laplace, plain)
+    """The smaller noise on whole numbers that keeps what is allowed, and the sensitivity it is made for."""
+    return smaller_noise(rows.allowed, lambda norm: query.sensitivity(rows.unit, rows.of_one, norm=norm), step=1)

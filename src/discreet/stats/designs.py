@@ -163,7 +163,8 @@ class Design:
         found: Floats = np.ones(codes[0].shape)
         for place, power in monomial:
             if self.columns[place].levels is None:
-                found = found * codes[place] ** power
+                for _ in range(power):  # not a power: its last digit may depend on the place in the array
+                    found = found * codes[place]
             else:
                 found = found * (codes[place] == power)
         return found
@@ -188,9 +189,7 @@ class Design:
     def values(self, codes: list[Floats]) -> Floats:
         """The terms and the outcome of rows, one column for each."""
         monomials, weights = self.term_matrix
-        each = np.stack([self.of_codes(one, codes) for one in monomials])
-        # a small product of matrices: threads would wait for each other longer than it takes
-        return np.asarray(np.einsum("kn,jk->nj", each, weights))
+        return by_row(np.stack([self.of_codes(one, codes) for one in monomials], 1), weights.T)
 
     @property
     def cells(self) -> int:
@@ -232,3 +231,13 @@ class Design:
             levels = self.columns[place].levels
             found *= (0.0 if power % 2 else 1 / (power + 1)) if levels is None else 1 / len(levels)
         return found
+
+
+def by_row(values: Floats, weights: Floats) -> Floats:
+    """values @ weights, so that what a row gives depends on that row alone: a product of matrices may add in another
+    order if there are more rows.
+    """
+    found = np.zeros((len(values), weights.shape[1]))
+    for place, weight in enumerate(weights):
+        found += values[:, place, None] * weight
+    return found

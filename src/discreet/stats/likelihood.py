@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from discreet.exact.rational import sqrt_up
 from discreet.guarantees.unit import Unit
 from discreet.queries.sensitivity import Sensitivity
-from discreet.stats.designs import Design
+from discreet.stats.designs import Design, by_row
 from discreet.stats.linear import NoisyRegression
-from discreet.stats.regression_rows import by_row
 from discreet.stats.released_moments import Layout
 from discreet.stats.unsure_squares import UnsureSquares, noise_of
 

@@ -16,6 +16,7 @@ from discreet.exact.rational import Number, check_delta
 from discreet.guarantees.guarantee import Pure
 from discreet.mechanisms.noise.steps import Steps
 from discreet.releases import Release
+from discreet.stats.cells import one_row_each
 from discreet.stats.designs import Design
 from discreet.stats.formula import Formula, parse_formula
 from discreet.stats.likelihood import Family, Features, LikelihoodRows, Link, NoisyScore, outcome_share
@@ -79,14 +80,10 @@ class LikelihoodMethods(StatisticsOfTable):
         if is_condition != (family == "logistic"):
             wanted = "a condition" if family == "logistic" else "a count"
             raise InvalidArgument(f"{parsed.outcome} must be {wanted}. Choose another outcome.", code="column-type")
-        if family == "poisson" and (between or {}).get(parsed.outcome, (0, 1))[0] != 0:
+        ends = (between or {}).get(parsed.outcome, "auto")
+        if family == "poisson" and ends != "auto" and ends[0] != 0:
             raise InvalidArgument(f"The range of {parsed.outcome} must begin at 0.", code="out-of-range")
-        one = (
-            self
-            if self.table.table.person is None
-            else replace(self, table=replace(self.table, table=replace(self.table.table, rows_per_person=1)))
-        )
-        taken = regression_sample(one, parsed, between, levels, **terms)
+        taken = regression_sample(replace(self, table=one_row_each(self.table)), parsed, between, levels, **terms)
         described = {"formula": str(parsed), "between": between, "levels": levels}
         return FoundFirst(taken, lambda known: Likelihood(known, parsed, family).drawing(described))
 

@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import Number, check_delta
-from discreet.guarantees.guarantee import Pure
-from discreet.mechanisms.noise.gaussian import Gaussian
-from discreet.mechanisms.noise.laplace import Laplace
+from discreet.exact.rational import Number
+from discreet.mechanisms.noise.smaller import smaller_noise
 from discreet.mechanisms.noise.smoothed import SmoothedCount
 from discreet.queries.sensitivity import Sensitivity
 from discreet.releases import Release
-from discreet.rows.containers import package
+from discreet.rows.containers import has, package
 from discreet.sql.running.explanation import IMAGINED, Explanation
 from discreet.stats.cells import one_row_each
 from discreet.stats.mean_methods import estimate, two_groups, two_levels
@@ -104,11 +102,14 @@ class ProportionMethods(StatisticsOfTable):
 
 def has_public_size(methods: Methods, where: str | None) -> bool:
     """Whether the number of rows is public: all of a table whose rows are replaced, from a source in which what a row
-    holds cannot change how many there are. A line of a text file that cannot be read is left out.
+    holds cannot change how many there are. A line of a text file that cannot be read is left out, and a frame that is
+    not computed yet may read such a file.
     """
     unit, source = methods.ledger.protects, methods.table.source
     parquet = isinstance(source, str | Path) and str(source).endswith(".parquet")
-    held = isinstance(source, Mapping) or package(source) in ("pandas", "polars", "pyarrow")
+    held = isinstance(source, Mapping) or (
+        has(source, "__len__") and package(source) in ("pandas", "polars", "pyarrow")
+    )
     return where is None and unit.neighbors == "replace" and unit.column is None and (parquet or held)
 
 
@@ -144,12 +145,8 @@ class CountOffer(FoundFirst[Sample, Estimate]):
 
 def _count_noise(rows: TableRows) -> tuple[SmoothedCount, Sensitivity]:
     """The least noise for a count that one replaced row changes by at most 1, and that sensitivity."""
-    bound = Sensitivity(1, "L1", rows.unit, 1, 1)
-    laplace = Laplace.for_guarantee(rows.allowed, sensitivity=bound, step=1)
-    if isinstance(rows.allowed, Pure) or not check_delta(rows.plan.terms.delta):
-        return SmoothedCount(laplace), bound
-    gaussian = Gaussian.for_guarantee(rows.allowed, sensitivity=bound, step=1)
-    return SmoothedCount(gaussian if gaussian.deviation < laplace.deviation else laplace), bound
+    noise, bound = smaller_noise(rows.allowed, lambda norm: Sensitivity(1, norm, rows.unit, 1, 1), step=1)
+    return SmoothedCount(noise), bound
 
 
 def _count_drawing(

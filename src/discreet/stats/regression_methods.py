@@ -238,12 +238,9 @@ class LeastSquares:
         deviations = model.deviations() * np.abs(design.units)
         by_person = self.known.of_one > 1
         errors = "by person" if by_person else "HC, of any variance" if self.robust else "one variance"
-        said = "units whose scores are more than 8 deviations away add little to the variance"
-        said = (
-            said
-            if self.robust
-            else "residuals have one variance, whatever the terms are, and few are more than 8 deviations away"
-        )
+        said = "residuals have one variance, whatever the terms are, and few are more than 8 deviations away"
+        if self.robust:
+            said = "units whose scores are more than 8 deviations away add little to the variance"
         found: Regression = convert_release(
             Regression,
             release,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discreet.exact.rational import sqrt_up
 from discreet.queries.sensitivity import Sensitivity
-from discreet.stats.designs import Coded, Design
+from discreet.stats.designs import Coded, Design, by_row
 from discreet.stats.dividing import Ints, part_of_range
 from discreet.stats.linear import FAR, NoisyRegression
 from discreet.stats.released_moments import Layout
@@ -36,12 +36,13 @@ def codes_of(columns: tuple[Coded, ...], numbers: dict[str, Floats], chosen: dic
     return found
 
 
-def totals_by_unit(values: Floats, owners: Ints | None) -> Floats:
-    """The sum of each column of `values` over the rows of every unit."""
-    if owners is None:
-        return values
+def totals_by_unit(values: Floats, owners: Ints) -> Floats:
+    """The sum of each column of `values` over the rows of every unit, in multiples of 2^−24: the order of rows does not
+    matter. A number beyond ±2^16 counts as that.
+    """
     units = int(owners.max()) + 1 if len(owners) else 0
-    return np.stack([np.bincount(owners, column, minlength=units) for column in values.T], 1)
+    whole = np.rint(np.clip(np.nan_to_num(values), -(2.0**16), 2.0**16) * 2**SQUARE_BITS)
+    return np.stack([np.bincount(owners, column, minlength=units) for column in whole.T], 1) / 2**SQUARE_BITS
 
 
 def sum_of_squares(values: Floats) -> NDArray[np.object_]:
@@ -93,16 +94,6 @@ def scores_of(model: NoisyRegression, values: Floats) -> Floats:
     weights = np.stack([model.weights_of_score(place) for place in range(model.size)], 1)
     left, residuals = by_row(values[:, :-1], weights), by_row(values, np.asarray(model.residual)[:, None])
     return np.asarray(left * residuals)
-
-
-def by_row(values: Floats, weights: Floats) -> Floats:
-    """values @ weights, so that what a row gives depends on that row alone: a product of matrices may add in another
-    order if there are more rows.
-    """
-    found = np.zeros((len(values), weights.shape[1]))
-    for place, weight in enumerate(weights):
-        found += values[:, place, None] * weight
-    return found
 
 
 def square_reach(model: NoisyRegression, design: Design, of_one: int, deviation: float) -> Floats:

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from discreet.engines.duckdb.dialect import quote
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import Number, check_delta
-from discreet.guarantees.guarantee import Pure
+from discreet.exact.rational import Number
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
+from discreet.mechanisms.noise.smaller import smaller_noise
+from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.shares import ShareProducts
 from discreet.releases import Release
 from discreet.rows import doubles
@@ -182,15 +183,9 @@ def list_levels(methods: Methods, name: str, given: Sequence[Any] | None, least:
     )
 
 
-def least_noise(rows: TableRows, query: ShareProducts) -> tuple[Laplace | Gaussian, Any]:
-    """The noise with the smaller deviation that keeps what is allowed, and the sensitivity it is made for."""
-    plain = query.sensitivity(rows.unit, rows.of_one)
-    laplace = Laplace.for_guarantee(rows.allowed, sensitivity=plain)
-    if isinstance(rows.allowed, Pure) or not check_delta(rows.plan.terms.delta):
-        return laplace, plain
-    square = query.sensitivity(rows.unit, rows.of_one, norm="L2")
-    gaussian = Gaussian.for_guarantee(rows.allowed, sensitivity=square)
-    return (gaussian, square) if gaussian.deviation < laplace.deviation else (laplace, plain)
+def least_noise(rows: TableRows, query: ShareProducts) -> tuple[Laplace | Gaussian, Sensitivity]:
+    """The smaller noise that keeps what is allowed, and the sensitivity it is made for."""
+    return smaller_noise(rows.allowed, lambda norm: query.sensitivity(rows.unit, rows.of_one, norm=norm))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
-from discreet.mechanisms.protocol import for_rows, is_pure, rows_in, rows_moved
+from discreet.mechanisms.noise.smaller import smaller_noise
+from discreet.mechanisms.protocol import for_rows, rows_in, rows_moved
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.rows import doubles
 
@@ -70,13 +71,11 @@ class StepTallies:
     ) -> Self:
         """The least noise that keeps `guarantee`: Laplace, or Gaussian if a δ is allowed and it is smaller."""
         rows = rows_moved(unit, rows_per_person)
-        plain = cls.measured(rows, steps=check_count(steps, "steps"), groups=check_count(groups, "groups"), norm="L1")
-        laplace = Laplace.for_guarantee(guarantee, sensitivity=plain, step=1)
-        if is_pure(guarantee):
-            return cls(steps=steps, groups=groups, noise=laplace)
-        square = cls.measured(rows, steps=steps, groups=groups, norm="L2")
-        gaussian = Gaussian.for_guarantee(guarantee, sensitivity=square, step=1)
-        noise = gaussian if gaussian.deviation < laplace.deviation else laplace
+        check_count(steps, "steps")
+        check_count(groups, "groups")
+        noise, _ = smaller_noise(
+            guarantee, lambda norm: cls.measured(rows, steps=steps, groups=groups, norm=norm), step=1
+        )
         return cls(steps=steps, groups=groups, noise=noise)
 
     def error(self, confidence: float) -> Accuracy:

@@ -54,8 +54,7 @@ class RankScores:
     @property
     def query(self) -> ShareProducts:
         """The products that are released: of the two ends of each group."""
-        each = [(2 * g + v, 2 * g + w) for g in range(self.groups) for v, w in ((0, 0), (0, 1), (1, 1))]
-        return ShareProducts(2 * self.groups, tuple(each))
+        return _products(self.groups)
 
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, groups: int, unit: Unit, signed: bool = False) -> Self:
@@ -63,13 +62,13 @@ class RankScores:
         epsilon, delta = exactly(getattr(guarantee, "epsilon", 1)), exactly(getattr(guarantee, "delta", 0))
         tree = CountTree.for_guarantee(Pure(epsilon=epsilon * RANKING), points=POINTS, unit=unit)
         rest = epsilon * (1 - RANKING)
-        made = cls(groups=groups, signed=signed, tree=tree, noise=Laplace(scale=1), unit=unit)
-        noise: Laplace | Gaussian = Laplace.for_guarantee(Pure(epsilon=rest), sensitivity=made.query.sensitivity(unit))
+        query = _products(check_count(groups, "groups"))
+        # Laplace noise leaves the δ alone: what composes with the tree is then ε itself
+        noise: Laplace | Gaussian = Laplace.for_guarantee(Pure(epsilon=rest), sensitivity=query.sensitivity(unit))
         if delta:
-            wide = Gaussian.for_guarantee(
-                Approx(epsilon=rest, delta=delta), sensitivity=made.query.sensitivity(unit, norm="L2")
-            )
-            noise = wide if wide.deviation < noise.deviation else noise
+            square = query.sensitivity(unit, norm="L2")
+            gaussian = Gaussian.for_guarantee(Approx(epsilon=rest, delta=delta), sensitivity=square)
+            noise = gaussian if gaussian.deviation < noise.deviation else noise
         return cls(groups=groups, signed=signed, tree=tree, noise=noise, unit=unit)
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
@@ -110,3 +109,9 @@ class RankScores:
             return (np.arange(POINTS) + 0.5) / POINTS
         before = np.concatenate([[0.0], counts[:-1]])
         return np.asarray(np.clip((before + counts) / (2 * counts[-1]), 0.0, 1.0))
+
+
+def _products(groups: int) -> ShareProducts:
+    """The products of the two ends of each group."""
+    each = [(2 * g + v, 2 * g + w) for g in range(groups) for v, w in ((0, 0), (0, 1), (1, 1))]
+    return ShareProducts(2 * groups, tuple(each))
