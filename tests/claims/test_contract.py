@@ -15,7 +15,11 @@ import discreet as dp
 from discreet.exact.laws import Shape
 from discreet.exact.rational import exactly
 from discreet.guarantees.unit import person, row
+from discreet.mechanisms.counts.step_tallies import StepTallies
 from discreet.mechanisms.noise.joint import JointNoise
+from discreet.mechanisms.noise.smoothed import SmoothedCount
+from discreet.mechanisms.noise.steps import Steps
+from discreet.mechanisms.quantiles.rank_scores import RankScores
 from discreet.mechanisms.selection.person_limits import PersonLimits
 from discreet.mechanisms.selection.support_limit import SupportLimit
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
@@ -104,6 +108,17 @@ def joint(kind: Any, kinds: tuple[str, ...]) -> Case:
 
 def limits_with_less(m: Any) -> Any:
     return replace(m, searches=tuple(s and with_field("step_scale", LESS)(s) for s in m.searches))
+
+
+def noise_with_less(m: Any) -> Any:
+    return replace(m, noise=with_field(m.noise.size_field, LESS)(m.noise))
+
+
+TWO_STEPS = (dp.Sensitivity(2, "L1", dimension=3), dp.Sensitivity(1, "L1", dimension=2))
+
+
+def steps_with_less(m: Any) -> Any:
+    return replace(m, noises=tuple(with_field(one.size_field, LESS)(one) for one in m.noises))
 
 
 CASES = {
@@ -247,6 +262,25 @@ CASES = {
         with_field("rate", MORE),
         ("Pure",),
         noise=lambda m: 1 / float(m.rate),
+    ),
+    "Steps": Case(
+        lambda g: Steps.for_guarantee(g, sensitivity=TWO_STEPS, parts=(Fraction(3, 4), Fraction(1, 4))),
+        lambda m: m.guarantee(TWO_STEPS),
+        steps_with_less,
+    ),
+    "StepTallies": Case(
+        lambda g: StepTallies.for_guarantee(g, steps=4, groups=2, unit=TWO_ROWS, rows_per_person=2),
+        lambda m: m.guarantee(m.sensitivity(TWO_ROWS, 2)),
+        noise_with_less,
+    ),
+    "SmoothedCount": Case(
+        lambda g: SmoothedCount.for_guarantee(g, sensitivity=1), lambda m: m.guarantee(1), noise_with_less
+    ),
+    "RankScores": Case(
+        lambda g: RankScores.for_guarantee(g, groups=3, unit=row()),
+        lambda m: m.guarantee(),
+        lambda m: replace(noise_with_less(m), tree=with_field("scale", LESS)(m.tree)),
+        ("Pure", "Approx"),
     ),
     "RandomizedResponse": Case(
         lambda g: dp.RandomizedResponse.for_guarantee(g, choices=CHOICES),

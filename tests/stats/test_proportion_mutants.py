@@ -126,7 +126,7 @@ def no_charge(patch: pytest.MonkeyPatch) -> None:
 
 
 def every_relation_has_a_public_size(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(proportion_methods, "has_public_size", lambda rows, where: True)
+    patch.setattr(proportion_methods, "has_public_size", lambda methods: True)
 
 
 def everything_is_complete(patch: pytest.MonkeyPatch) -> None:

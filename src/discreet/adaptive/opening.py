@@ -34,7 +34,7 @@ DELTA = Fraction(1, 10**9)
 class Source:
     """Rows for a study. They are `protected` unless the caller says that they belong to nobody.
 
-    `declared` is the public number of rows, if the caller gives one.
+    `declared` is the public number of rows, if the caller gives one. `sized` says that the actual number is public.
     """
 
     read: Callable[[], dict[str, Any]]
@@ -43,6 +43,7 @@ class Source:
     ledger: Ledger | None
     protected: bool
     declared: int | None
+    sized: bool
 
     @property
     def unit(self) -> Unit:
@@ -52,14 +53,14 @@ class Source:
         return row(neighbors="replace" if self.declared is None else "add_or_remove")
 
     def size(self, miss: float) -> tuple[int, float]:
-        """The public number of rows: the declared one, the actual one if rows are replaced, or a noisy lower bound.
+        """The public number of rows: the declared one, the actual one if that is public, or a noisy lower bound.
 
         Promise: Laplace noise of scale `COUNTED` on one count, charged. It is returned with the probability that there
         are fewer rows: at most `miss`, and 0 if nothing is counted.
         """
         if self.declared is not None:
             return self.declared, 0.0
-        if self.unit.neighbors == "replace":
+        if self.sized:
             return self.count(), 0.0
         counted = self.counted()
         rows = int(counted.value) - math.ceil(float(counted.error(1 - 2 * miss)))
@@ -103,7 +104,8 @@ def source_of(sample: Any, ledger: Ledger | None, unprotected: Any, size: Any = 
         if unprotected:
             raise NotAllowed("Rows under a ledger are protected. Leave out unprotected=.", code="study-protected")
         counted = lambda: sample._counted_for_study(Fraction(1, COUNTED))  # noqa: E731
-        return Source(sample._columns_of_study, sample._rows_of_study, counted, own, True, declared)
+        sized = sample._size_is_public()
+        return Source(sample._columns_of_study, sample._rows_of_study, counted, own, True, declared, sized)
     if ledger is not None and not isinstance(ledger, Ledger):
         raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).", code="wrong-type")
     if ledger is not None and unprotected:
@@ -130,6 +132,7 @@ def source_of(sample: Any, ledger: Ledger | None, unprotected: Any, size: Any = 
         ledger,
         not unprotected,
         declared,
+        unit is None or (unit.neighbors == "replace" and unit.column is None),
     )
 
 

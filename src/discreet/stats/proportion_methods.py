@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from discreet.mechanisms.noise.smaller import smaller_noise
 from discreet.mechanisms.noise.smoothed import SmoothedCount
 from discreet.queries.sensitivity import Sensitivity
 from discreet.releases import Release
-from discreet.rows.containers import has, package
+from discreet.rows.containers import package
 from discreet.sql.running.explanation import IMAGINED, Explanation
 from discreet.stats.cells import one_row_each
 from discreet.stats.mean_methods import estimate, two_groups, two_levels
@@ -28,6 +27,7 @@ from discreet.stats.share_divisions import division_by_value, division_of_two_sh
 from discreet.tables.grouped import By
 from discreet.tables.methods import Methods
 from discreet.tables.offer import Drawing, FoundFirst, Offer, TableRows
+from discreet.tables.sizes import has_public_size
 
 
 class ProportionMethods(StatisticsOfTable):
@@ -61,7 +61,7 @@ class ProportionMethods(StatisticsOfTable):
         taken = sample(self.table, {}, {column: [value]}, where=where, epsilon=epsilon, delta=delta, least=1)
         what, asked = f"share of {column} = {value}", f"the share of {column} = {value} in the population"
         arguments = {"column": column, "value": value, "complete": every}
-        if every and has_public_size(self.table, where):
+        if every and where is None and has_public_size(self.table):
             return CountOffer(taken, lambda known: _count_drawing(known, column, what, asked, arguments))
         return statistic(
             taken,
@@ -98,19 +98,6 @@ class ProportionMethods(StatisticsOfTable):
             method="risk_ratio",
             arguments={"column": column, "by": group, "levels": levels},
         )
-
-
-def has_public_size(methods: Methods, where: str | None) -> bool:
-    """Whether the number of rows is public: all of a table whose rows are replaced, from a source in which what a row
-    holds cannot change how many there are. A line of a text file that cannot be read is left out, and a frame that is
-    not computed yet may read such a file.
-    """
-    unit, source = methods.ledger.protects, methods.table.source
-    parquet = isinstance(source, str | Path) and str(source).endswith(".parquet")
-    held = isinstance(source, Mapping) or (
-        has(source, "__len__") and package(source) in ("pandas", "polars", "pyarrow")
-    )
-    return where is None and unit.neighbors == "replace" and unit.column is None and (parquet or held)
 
 
 def is_complete(methods: Methods, column: str) -> bool:

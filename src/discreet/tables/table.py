@@ -20,6 +20,7 @@ from discreet.tables.asking import NAME
 from discreet.tables.fit import comparable_columns
 from discreet.tables.methods import Methods
 from discreet.tables.offer import Offer
+from discreet.tables.sizes import has_public_size
 
 if TYPE_CHECKING:
     from discreet.stats.table import ExplainedStatistics, TableStatistics
@@ -101,8 +102,12 @@ class PrivateTable(Closed):
         return self._methods.ledger
 
     def _rows_of_study(self) -> int:
-        """The number of independent rows: one per person. Private, unless rows are replaced."""
+        """The number of independent rows: one per person. Private, unless `_size_is_public`."""
         return self._methods.one_of_each().count()
+
+    def _size_is_public(self) -> bool:
+        """Whether the number of rows is public."""
+        return has_public_size(self._methods)
 
     def _counted_for_study(self, epsilon: Fraction) -> Release:
         """The same number with noise. For the same version of the data, a second call costs nothing."""

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_count, exactly
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
@@ -59,7 +60,9 @@ class RankScores:
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, groups: int, unit: Unit, signed: bool = False) -> Self:
         """The least noise, after a part of ε is used to rank. A δ is used for the second draw."""
-        epsilon, delta = exactly(getattr(guarantee, "epsilon", 1)), exactly(getattr(guarantee, "delta", 0))
+        if not isinstance(guarantee, Approx):
+            raise InvalidArgument("Ranks are made for Pure or Approx guarantees.", code="guarantee-not-supported")
+        epsilon, delta = exactly(guarantee.epsilon), exactly(guarantee.delta)
         tree = CountTree.for_guarantee(Pure(epsilon=epsilon * RANKING), points=POINTS, unit=unit)
         rest = epsilon * (1 - RANKING)
         query = _products(check_count(groups, "groups"))
