@@ -228,6 +228,8 @@ def against_a_sort(rows: int = 10**6, runs: int = 9) -> None:
 
 def prefixes() -> None:
     """The largest standard deviation of a prefix sum, per unit of noise for sensitivity 1."""
+    from dataclasses import replace
+
     import numpy as np
 
     from discreet.mechanisms.counts.count_tree import CountTree, best_branches, levels_of, prefix_variances
@@ -238,7 +240,13 @@ def prefixes() -> None:
         "or remove), and of the best tree at pure ε = 1:\n"
     )
     table(
-        "points", "square-root factor", "dyadic tree", "ratio", "tree, pure ε = 1 (branches)", "seconds: factor, tree"
+        "points",
+        "square-root factor, normalized",
+        "square-root factor",
+        "dyadic tree",
+        "ratio",
+        "tree, pure ε = 1 (branches)",
+        "seconds: factor, tree",
     )
     for points in (1024, 4096, 65536, 2**20):
         root = PrefixSums(points=points, stddev=1)
@@ -252,6 +260,7 @@ def prefixes() -> None:
         line(
             points if points < 2**20 else "2^20",
             f"{root.spread:.3f}",
+            f"{replace(root, normalized=False).spread:.3f}",
             f"{dyadic:.2f}",
             f"{dyadic / root.spread:.2f}",
             f"{pure:.1f} ({branches})",

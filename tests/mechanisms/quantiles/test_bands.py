@@ -33,10 +33,9 @@ class Missed(AssertionError):
 def weights(made):
     """How much each measurement weighs in each prefix sum: a line for each sum."""
     if isinstance(made, PrefixSums):
-        _, other = factorization.root(made.points)
-        return np.array(
-            [np.concatenate([other[: i + 1][::-1], np.zeros(made.points - i - 1)]) for i in range(made.points)]
-        )
+        measured = [made._weighted_sums(np.eye(made.points)[i] * 2.0**34) for i in range(made.points)]
+        of = factorization.weights(made.points, made.normalized)
+        return np.array([factorization.sums_from(one, of) for one in measured]).T
     sizes = [made.branches**level for level in range(made.levels, 0, -1)]
     impulses = np.split(np.eye(sum(sizes)), np.cumsum(sizes)[:-1], axis=1)
     lines = [np.cumsum(made._reconciled([part[n] for part in impulses])) for n in range(sum(sizes))]
@@ -55,7 +54,7 @@ def test_the_noise_of_a_sum_less_a_share_of_the_last_one(made):
     """Its largest variance is the exact one, interpolation never gives less, and no measurement weighs more than 1."""
     known = weights(made)
     if isinstance(made, PrefixSums):
-        stated = factorization.share_variances(made.points)
+        stated = factorization.share_variances(made.points, made.normalized)
     else:
         stated = count_tree.share_variances(made.points, made.branches)
         assert np.allclose(known @ known[-1], count_tree.covariances(made.points, made.branches))

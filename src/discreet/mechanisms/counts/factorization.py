@@ -1,16 +1,20 @@
 """All prefix sums at once, and running sums of a stream: Gaussian noise, multiplied by a square root of the summing
 matrix.
 
-The matrix A of prefix sums is R·R for the Toeplitz matrix R with r_k = C(2k,k)/4^k. We measure R̃x + z, where R̃ =
-round(2^30·R) has integer entries, x are the exact counts, and z is discrete Gaussian noise. Nothing is rounded after
-counting, and the sensitivity is that of the integers that are used. With E = R̃/2^30 − R, everything else is arithmetic
-on the measurement: (R−E)(R+E)x = Ax − E²x, where E² is below 2^-62 per coefficient and step.
+The matrix A of prefix sums is R·R for the Toeplitz matrix R with r_k = C(2k,k)/4^k. We measure R̃Wx + z, where R̃ =
+round(2^26·R) and the weights W are whole numbers, x are the exact counts, and z is discrete Gaussian noise. Nothing is
+rounded after counting, and the sensitivity is that of the integers that are used. With E = R̃/2^26 − R, everything else
+is arithmetic on the measurement: (R−E)(R+E)u = Au − E²u for u = Wx, where E² is below 2^-54 per coefficient and step,
+and the sums of x follow from those of u, because a step of u is a step of x times its weight.
+
+A count that comes late is in few measurements, so its column of R is short. The weights give all columns about the same
+length: with the same noise, late counts are then measured better, at no cost for an added or removed row.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Self
@@ -33,15 +37,17 @@ from discreet.rows.containers import Data
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST_POINTS = 2**22
-_BITS = 30
-_STEP = Fraction(1, 2**_BITS)
+_BITS, _WEIGHT_BITS = 26, 8
+_STEP = Fraction(1, 2 ** (_BITS + _WEIGHT_BITS))
+_LEVEL = 64  # the columns of the last 1/64 of all points have one weight
 _MOST = 2**40  # the largest count: sums over 2^22 points stay within 64 bits
+_SMALL = 2**36  # if numbers add up to less, products with R̃ stay within 64 bits
 _ROOT_LIMB, _COUNT_LIMB = 10, 12  # a transform of 2^22 products of such digits is off by less than 0.1
 
 
 @lru_cache(maxsize=4)
 def root(points: int) -> tuple[Ints, Floats]:
-    """The first column of R̃, in units of 2^-30, and that of R−E."""
+    """The first column of R̃, in units of 2^-26, and that of R−E."""
     k = np.arange(1, points, dtype=np.float64)
     exact = np.concatenate([[1.0], np.cumprod((2 * k - 1) / (2 * k))])
     whole = np.rint(np.ldexp(exact, _BITS)).astype(np.int64)
@@ -73,11 +79,11 @@ def _digits(values: Ints, bits: int) -> list[Floats]:
 
 
 def measure(counts: Ints) -> NDArray[Any]:
-    """R̃ times the counts, exactly: products of small digits by Fourier transforms, whose error is far below ½."""
+    """R̃ times whole numbers, exactly: products of small digits by Fourier transforms, whose error is far below ½."""
     points, length = len(counts), _length(len(counts))
     spectra, _ = _spectra(points)
-    # the largest entry is below 2^30·Σ|x|; if that exceeds 64 bits, Python's integers add up the digits
-    total: NDArray[Any] = np.zeros(points, dtype=np.int64 if int(np.abs(counts).sum()) < 2**32 else object)
+    # the largest entry is below 2^26·Σ|x|; if that exceeds 64 bits, Python's integers add up the digits
+    total: NDArray[Any] = np.zeros(points, dtype=np.int64 if int(np.abs(counts).sum()) < _SMALL else object)
     for place, digit in enumerate(_digits(counts, _COUNT_LIMB)):
         transformed = np.fft.rfft(digit, length)
         for other, spectrum in enumerate(spectra):
@@ -86,19 +92,40 @@ def measure(counts: Ints) -> NDArray[Any]:
     return total
 
 
+@lru_cache(maxsize=4)
+def weights(points: int, normalized: bool) -> Ints:
+    """What each count is multiplied by, at most 2^8. All are equal unless columns are to be `normalized`."""
+    if not normalized:
+        return np.full(points, 1 << _WEIGHT_BITS, dtype=np.int64)
+    exact = 2 * np.ldexp(root(points)[0].astype(np.float64), -_BITS) - root(points)[1]
+    norms = np.sqrt(np.cumsum(exact * exact))[::-1]
+    norms = np.maximum(norms, norms[points - 1 - points // _LEVEL])
+    return np.floor(np.ldexp(norms[-1] / norms, _WEIGHT_BITS) * (1 + 1e-12)).astype(np.int64)
+
+
+def _starts(of: Ints) -> Ints:
+    """The first point of each run of equal weights."""
+    return np.concatenate([[0], 1 + np.flatnonzero(np.diff(of))])
+
+
 @lru_cache(maxsize=64)
-def column_norms(points: int) -> tuple[Fraction, Fraction]:
+def column_norms(points: int, normalized: bool) -> tuple[Fraction, Fraction]:
     """The squared L2 norm of the change in the measurement: for one added row, and at most for one replaced row.
 
-    A row that moves by d points changes it by r̃_k − r̃_{k−d}. Moving from the first point is worst, and every d is
-    tried.
+    Among columns of one weight, the first is the longest. A row that moves by d points changes a measurement without
+    weights by r̃_k − r̃_{k−d}. Moving from the first point is worst, and every d is tried. With weights, columns have no
+    negative entries, so two of them differ by at most the sum of their squares.
     """
-    whole, _ = root(points)
-    added = Fraction(int((whole * whole).sum()), 4**_BITS)  # below 2^63: the sum is about 1 + ln(points)/π
+    whole, of = root(points)[0], weights(points, normalized)
+    up_to = np.cumsum(whole * whole)  # below 2^63: the sum is about 1 + ln(points)/π
+    longest = max(int(of[start]) ** 2 * int(up_to[points - 1 - start]) for start in _starts(of))
+    added = Fraction(longest, 4 ** (_BITS + _WEIGHT_BITS))
+    if normalized:
+        return added, 2 * added
     scaled = np.ldexp(whole.astype(np.float64), -_BITS)
-    up_to = np.cumsum(scaled * scaled)
+    squares = np.cumsum(scaled * scaled)
     overlap = np.fft.irfft(np.abs(np.fft.rfft(scaled, _length(points))) ** 2, _length(points))[:points]
-    moved = float(up_to[-1]) + up_to[::-1] - 2 * overlap
+    moved = float(squares[-1]) + squares[::-1] - 2 * overlap
     moved[0] = 0.0
     return added, max(added, Fraction(float(moved.max()) * (1 + 1e-9)))
 
@@ -115,43 +142,80 @@ def largest_variances(variances: Floats, covariances: Floats) -> Floats:
     return np.array([float((variances - 2 * q * covariances).max()) + q * q * last for q in EIGHTHS])
 
 
+def sums_from(weighted: Floats, of: Ints) -> Floats:
+    """The prefix sums of counts, from those of the counts times their weights."""
+    return np.asarray(np.cumsum(np.diff(weighted, prepend=0.0) / np.ldexp(of.astype(np.float64), -_WEIGHT_BITS)))
+
+
+def row_of(points: int, normalized: bool, last: int) -> Floats:
+    """How much of the noise of each measurement is in the sum of the first `last` counts."""
+    other, of = root(points)[1], weights(points, normalized)
+    inverse = np.ldexp(1 / of.astype(np.float64), _WEIGHT_BITS)
+    starts = [int(start) for start in _starts(of) if start < last]
+    found = np.zeros(points)
+    # by parts: a sum over a run of one weight is a difference of two weighted sums
+    for start, end in zip(starts, [*starts[1:], last], strict=True):
+        found[:end] += inverse[start] * other[:end][::-1]
+        if start:
+            found[:start] -= inverse[start] * other[:start][::-1]
+    return found
+
+
 @lru_cache(maxsize=4)
-def second_moments(points: int) -> tuple[Floats, Floats]:
+def second_moments(points: int, normalized: bool) -> tuple[Floats, Floats]:
     """The variance of each prefix sum, and its covariance with the last one, in units of one measurement's variance."""
-    other, length = root(points)[1], _length(points)
-    # two sums that are d points apart share the overlap of the factor with itself, moved by d
-    overlap = np.fft.irfft(np.abs(np.fft.rfft(other, length)) ** 2, length)[:points]
-    return np.cumsum(other * other), overlap[::-1]
+    other, of, length = root(points)[1], weights(points, normalized), _length(points)
+    inverse = np.ldexp(1 / of.astype(np.float64), _WEIGHT_BITS)
+    spectrum, own = np.fft.rfft(other, length), np.cumsum(other * other)
+
+    def multiplied(vector: Floats) -> Floats:
+        return np.asarray(np.fft.irfft(np.fft.rfft(vector, length) * spectrum, length)[:points])
+
+    variances, ended = np.empty(points), np.zeros(points)
+    starts = _starts(of).tolist()
+    for start, end in zip(starts, [*starts[1:], points], strict=True):
+        # a sum in this run is a weighted sum, divided by the weight, and what was left over (`ended`) when earlier runs
+        # ended
+        size, shared = inverse[start], multiplied(ended)[start:end] if start else 0.0
+        variances[start:end] = size**2 * own[start:end] + 2 * size * shared + float(ended @ ended)
+        if end < points:
+            ended[:end] += (size - inverse[end]) * other[:end][::-1]
+    return variances, sums_from(multiplied(row_of(points, normalized, points)), of)
 
 
 @lru_cache(maxsize=64)
-def share_variances(points: int) -> Floats:
+def share_variances(points: int, normalized: bool) -> Floats:
     """As `largest_variances`, in units of the variance of one measurement."""
-    return largest_variances(*second_moments(points))
+    return largest_variances(*second_moments(points, normalized))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrefixSums:
     """Noisy sums of the first 1, 2, … counts of a vector of `points` whole numbers, each with little noise.
 
-    Promise: that of Gaussian noise of this stddev on a measurement whose L2 sensitivity is the norm of a column of the
-    factor: √(1.07 + ln(points)/π) for an added or removed row, times the number of rows for a person. The noise is
-    added to whole numbers.
-    Error: sum number i has the standard deviation stddev·√Σ_{k<i} r_k², at most `deviation(points)`. The bound for all
-    sums at once is a union bound.
-    Source: [L3.CDF]; the factor is that of Fichtenberger-Henzinger-Upadhyay 2023.
+    `normalized` gives late counts more weight, so that all columns of the factor have about the same norm. It is better
+    for rows that are added or removed, and without it is better for rows that are replaced.
 
-    >>> round(PrefixSums(points=1024, stddev=1).spread, 3)
-    3.273
+    Promise: that of Gaussian noise of this stddev on a measurement whose L2 sensitivity is the largest norm of a column
+    of the factor, times the number of rows for a person. The noise is added to whole numbers.
+    Error: each sum has its own standard deviation, `deviation`. The bound for all sums at once is a union bound.
+    Source: [L3.CDF]; the factor is that of Fichtenberger-Henzinger-Upadhyay 2023, normalized as in
+    Henzinger-Kalinin-Upadhyay 2025.
+
+    >>> round(PrefixSums(points=1024, stddev=1).spread, 2)
+    3.1
     """
 
     points: int
     stddev: Number
+    normalized: bool = True
 
     def __post_init__(self) -> None:
         if check_count(self.points, "points") > MOST_POINTS:
             raise InvalidArgument(f"points must be at most {MOST_POINTS}. Use a coarser grid.", code="too-large")
         check_positive(self.stddev, "stddev")
+        if not isinstance(self.normalized, bool):
+            raise InvalidArgument("normalized must be True or False.", code="wrong-type")
 
     @property
     def _noise(self) -> Gaussian:
@@ -160,8 +224,12 @@ class PrefixSums:
     @property
     def spread(self) -> float:
         """The largest standard deviation of a prefix sum if stddev is the sensitivity to one added row."""
-        column = math.sqrt(column_norms(self.points)[0])
-        return column * float(self.deviation(self.points)) / float(exactly(self.stddev))
+        return math.sqrt(column_norms(self.points, self.normalized)[0]) * self._largest
+
+    @property
+    def _largest(self) -> float:
+        """The largest standard deviation of a prefix sum, in units of that of one measurement."""
+        return math.sqrt(float(second_moments(self.points, self.normalized)[0].max()))
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
         """How many rows one unit can add, remove or replace."""
@@ -170,7 +238,7 @@ class PrefixSums:
     def measured(self, sensitivity: SensitivityLike = None) -> Sensitivity:
         """How far a unit with this many rows moves the measurement, in L2."""
         bound = rows_in(sensitivity)
-        added, replaced = column_norms(self.points)
+        added, replaced = column_norms(self.points, self.normalized)
         norm = sqrt_up(replaced if bound.replaced else added)
         return Sensitivity(bound.exact * norm, "L2", bound.unit, self.points, _STEP)
 
@@ -183,8 +251,10 @@ class PrefixSums:
         cls, guarantee: Guarantee, *, points: int, unit: Unit | None = None, rows_per_person: int = 1
     ) -> Self:
         """The least noise that keeps `guarantee` for this unit."""
-        bound = cls(points=points, stddev=1).measured(rows_moved(unit or row(), rows_per_person))
-        return cls(points=points, stddev=Gaussian.for_guarantee(guarantee, sensitivity=bound, step=_STEP).stddev)
+        moved = rows_moved(unit or row(), rows_per_person)
+        made = cls(points=points, stddev=1, normalized=not moved.replaced)
+        bound = made.measured(moved)
+        return replace(made, stddev=Gaussian.for_guarantee(guarantee, sensitivity=bound, step=_STEP).stddev)
 
     @classmethod
     def for_error(cls, amount: Number, *, points: int, confidence: float = 0.95) -> Self:
@@ -197,20 +267,18 @@ class PrefixSums:
 
         `last` may be an array when `first` is 0: one deviation for each prefix.
         """
-        other = root(self.points)[1]
         size = float(exactly(self.stddev))
         if not first:
-            return size * np.sqrt(np.concatenate([[0.0], np.cumsum(other * other)])[last])
-        row_of_last = other[:last].copy()
-        row_of_last[last - first :] -= other[:first]
-        return size * float(np.sqrt(row_of_last @ row_of_last))
+            return size * np.sqrt(np.concatenate([[0.0], second_moments(self.points, self.normalized)[0]])[last])
+        between = row_of(self.points, self.normalized, int(last)) - row_of(self.points, self.normalized, first)
+        return size * float(np.sqrt(between @ between))
 
     def error(self, confidence: float) -> Accuracy:
         from scipy.special import ndtri
 
         sure = check_confidence(confidence)
         away = -float(ndtri((1 - sure) / (2 * self.points))) * (1 + 1e-9)
-        return Accuracy(amount=away * float(self.deviation(self.points)), confidence=sure, of="every value")
+        return Accuracy(amount=away * self._largest * float(exactly(self.stddev)), confidence=sure, of="every value")
 
     def within(self, last: int, first: int, confidence: float) -> float:
         """How far the sum of counts `first` (from 0) to `last` (exclusive) may be off."""
@@ -223,12 +291,12 @@ class PrefixSums:
         """For each share q: what the noise of any one prefix sum less q times the last one exceeds, on one given side,
         with probability at most `miss`.
         """
-        variances = np.interp(shares, EIGHTHS, share_variances(self.points))
+        variances = np.interp(shares, EIGHTHS, share_variances(self.points, self.normalized))
         return np.asarray(self._away(miss) * np.sqrt(variances))
 
     def beyond_at(self, share: float, miss: float, places: slice) -> Floats:
         """As `beyond`, for each of these prefix sums by itself."""
-        variances, shared = second_moments(self.points)
+        variances, shared = second_moments(self.points, self.normalized)
         own = variances[places] - 2 * share * shared[places] + share**2 * variances[-1]
         return np.asarray(self._away(miss) * np.sqrt(np.maximum(own, 0.0)))
 
@@ -243,12 +311,13 @@ class PrefixSums:
 
     def _draw(self, value: Any) -> Floats:
         counts = counts_of_points(value, self.points)
-        noisy = measure(counts) + samplers.discrete_gaussian(self._noise._variance, self.points)
-        return self._summed(noisy)
+        of = weights(self.points, self.normalized)
+        noisy = measure(counts * of) + samplers.discrete_gaussian(self._noise._variance, self.points)
+        return sums_from(self._weighted_sums(noisy), of)
 
-    def _summed(self, noisy: NDArray[Any]) -> Floats:
-        """(R−E) times a measurement."""
-        scaled = np.ldexp(noisy.astype(np.float64), -_BITS)
+    def _weighted_sums(self, noisy: NDArray[Any]) -> Floats:
+        """(R−E) times a measurement: the prefix sums of counts times their weights."""
+        scaled = np.ldexp(noisy.astype(np.float64), -_BITS - _WEIGHT_BITS)
         spectrum, length = _spectra(self.points)[1], _length(self.points)
         return np.asarray(np.fft.irfft(np.fft.rfft(scaled, length) * spectrum, length)[: self.points])
 
@@ -290,9 +359,11 @@ class RunningSum:
 
     def __init__(self, mechanism: PrefixSums) -> None:
         self._mechanism = mechanism
-        self._counts = np.zeros(mechanism.points, dtype=np.int64)
+        self._weights = weights(mechanism.points, mechanism.normalized)
+        self._weighted = np.zeros(mechanism.points, dtype=np.int64)
         self._noisy: NDArray[Any] = np.zeros(mechanism.points, dtype=object)
         self._taken = 0
+        self._sums = (0.0, 0.0)  # of weighted counts and of counts, so far
 
     def __repr__(self) -> str:
         return f"<RunningSum: step {self._taken} of {self._mechanism.points}>"
@@ -306,20 +377,29 @@ class RunningSum:
                 f"This stream takes at most {self._mechanism.points} numbers. Start another stream for more.",
                 code="stream-ended",
             )
-        self._counts[first:last] = more
+        if not len(more):
+            return np.zeros(0)
+        self._weighted[first:last] = more * self._weights[first:last]
         self._taken = last
         noise = samplers.discrete_gaussian(self._mechanism._noise._variance, len(more))
+        found = self._weighted_sums(first, last, noise)
+        sums = self._sums[1] + sums_from(found - self._sums[0], self._weights[first:last])
+        self._sums = (float(found[-1]), float(sums[-1]))
+        return sums
+
+    def _weighted_sums(self, first: int, last: int, noise: Any) -> Floats:
+        """The noisy sums of weighted counts after each of the new steps."""
         whole, other = root(self._mechanism.points)
-        if len(more) <= 64:  # for a few steps, one row of the factors each
+        if last - first <= 64:  # for a few steps, one row of the factors each
             rows = [self._row(whole, step) for step in range(first, last)]
             self._noisy[first:last] = [a + int(b) for a, b in zip(rows, noise, strict=True)]
-            scaled = np.ldexp(self._noisy[:last].astype(np.float64), -_BITS)
+            scaled = np.ldexp(self._noisy[:last].astype(np.float64), -_BITS - _WEIGHT_BITS)
             return np.array([other[: step + 1][::-1] @ scaled[: step + 1] for step in range(first, last)])
-        self._noisy[first:last] = (measure(self._counts)[first:last] + noise).astype(object)
-        return self._mechanism._summed(self._noisy)[first:last]
+        self._noisy[first:last] = (measure(self._weighted)[first:last] + noise).astype(object)
+        return self._mechanism._weighted_sums(self._noisy)[first:last]
 
     def _row(self, whole: Ints, step: int) -> int:
-        counts = self._counts[: step + 1]
-        if int(np.abs(counts).sum()) < 2**32:
+        counts = self._weighted[: step + 1]
+        if int(np.abs(counts).sum()) < _SMALL:
             return int(whole[: step + 1][::-1] @ counts)
         return sum(int(a) * int(b) for a, b in zip(whole[: step + 1][::-1], counts, strict=True))
