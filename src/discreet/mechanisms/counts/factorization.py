@@ -100,7 +100,8 @@ def weights(points: int, normalized: bool) -> Ints:
     exact = 2 * np.ldexp(root(points)[0].astype(np.float64), -_BITS) - root(points)[1]
     norms = np.sqrt(np.cumsum(exact * exact))[::-1]
     norms = np.maximum(norms, norms[points - 1 - points // _LEVEL])
-    return np.floor(np.ldexp(norms[-1] / norms, _WEIGHT_BITS) * (1 + 1e-12)).astype(np.int64)
+    whole = np.floor(np.ldexp(norms[-1] / norms, _WEIGHT_BITS) * (1 + 1e-12))
+    return np.asarray(whole, dtype=np.int64)
 
 
 def _starts(of: Ints) -> Ints:
