@@ -1,0 +1,189 @@
+"""The scattering transform of small images: averages of the sizes of wavelet coefficients, with nothing learned.
+
+Source: Bruna-Mallat 2013; as features for private models, Tramèr-Boneh 2021.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+_BLOCK = 64
+"""Images are transformed this many at a time, the last ones with zeros added. A transform of a full block treats every
+image alike, so what an image gives does not depend on its place, or on other images.
+"""
+_SLANT = 0.5
+_COPIES = range(-2, 3)
+_NOISES = 256
+
+
+class Bank(NamedTuple):
+    """Wavelets of every scale and angle, and the average, as the Fourier transforms of real filters."""
+
+    waves: dict[tuple[int, int], Floats]
+    average: Floats
+
+
+class Scattering:
+    """All paths of at most two wavelets, of `scales` scales and `angles` angles, for square images of `side` pixels.
+
+    A path is |…|x ⋆ ψ₁| ⋆ ψ₂|, averaged over 2^scales pixels. The features are signed square roots, divided by the
+    deviation that the path has on noise with the spectrum of natural images. That is a public number.
+    """
+
+    def __init__(self, side: int, scales: int = 2, angles: int = 8) -> None:
+        self.side, self.scales, self.angles = side, scales, angles
+        self._edge = 2**scales
+        self._size = -(-side // self._edge) * self._edge + 2 * self._edge
+        self.points = -(-side // self._edge)
+
+    @cached_property
+    def paths(self) -> list[tuple[tuple[int, int], ...]]:
+        """The wavelets of each path: none, one, or two of which the second is coarser."""
+        first = list(product(range(self.scales), range(self.angles)))
+        pairs = [(one, two) for one in first for two in first if two[0] > one[0]]
+        return [(), *((one,) for one in first), *pairs]
+
+    @property
+    def features(self) -> int:
+        """The number of features of one image."""
+        return len(self.paths) * self.points**2
+
+    def __call__(self, images: NDArray[Any]) -> NDArray[np.float32]:
+        """The features of each image: images × features. A pixel that is not a finite number makes them all 0."""
+        found = np.empty((len(images), self.features), dtype=np.float32)
+        deviations = np.repeat(self._deviations, self.points**2).astype(np.float32)
+
+        def fill(start: int) -> None:
+            block = np.asarray(images[start : start + _BLOCK], dtype=np.float32)
+            with np.errstate(all="ignore"):
+                known = np.isfinite(block).all((1, 2))
+                block = np.where(known[:, None, None], block, np.float32(0))
+                found[start : start + _BLOCK] = self._roots(block) / deviations * known[:, None]
+
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            list(threads.map(fill, range(0, len(images), _BLOCK)))
+        return found
+
+    # --- filters ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _bank(self) -> Bank:
+        waves = {
+            (scale, angle): self._filter(0.8 * 2**scale, 0.75 * np.pi / 2**scale, np.pi * angle / self.angles, _SLANT)
+            for scale, angle in product(range(self.scales), range(self.angles))
+        }
+        return Bank(waves, self._filter(0.8 * 2 ** (self.scales - 1), 0.0, 0.0, 1.0))
+
+    def _filter(self, width: float, frequency: float, angle: float, slant: float) -> Floats:
+        """The transform of a Morlet wavelet on a torus, or of a Gaussian if the frequency is 0."""
+        wave = self._bump(width, frequency, angle, slant)
+        if frequency:  # its mean must be 0
+            flat = self._bump(width, 0.0, angle, slant)
+            wave = wave - flat * (wave.sum() / flat.sum())
+        return np.asarray(np.fft.fft2(wave).real)
+
+    def _bump(self, width: float, frequency: float, angle: float, slant: float) -> NDArray[np.complex128]:
+        """A Gaussian times a wave, with what lies beyond the edges of the torus on its other side."""
+        total = np.zeros((self._size, self._size), dtype=np.complex128)
+        for down, right in product(_COPIES, _COPIES):
+            y = np.arange(self._size)[:, None] + down * self._size
+            x = np.arange(self._size)[None] + right * self._size
+            along, across = y * np.cos(angle) + x * np.sin(angle), x * np.cos(angle) - y * np.sin(angle)
+            total += np.exp(-(along**2 + (slant * across) ** 2) / (2 * width**2) + 1j * frequency * along)
+        return total * slant / (2 * np.pi * width**2)
+
+    @cached_property
+    def _taps(self) -> list[NDArray[np.float32]]:
+        """For images at each resolution, what each pixel of a line adds to each point of the average."""
+        exact = self._bank.average[0]  # the average is a product of one function of each axis
+        found = []
+        for scale in range(self.scales + 1):
+            size, step = self._size >> scale, 1 << (self.scales - scale)
+            kernel = np.fft.ifft(exact.reshape(1 << scale, size).sum(0)).real
+            inside = np.arange(1, 1 + self.points) * step
+            found.append(np.stack([np.roll(kernel, at) for at in inside]).astype(np.float32))
+        return found
+
+    # --- the transform of a block, with the image as the last axis ------------------------------------------------
+
+    def _roots(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The signed square roots of all averages: images × (paths × points²)."""
+        many, before = len(images), self._edge
+        full = np.zeros((_BLOCK, self.side, self.side), dtype=np.float32)
+        full[:many] = images
+        after = self._size - self.side - before
+        block = np.pad(full, ((0, 0), (before, after), (before, after)), mode="reflect")
+        block = np.ascontiguousarray(np.moveaxis(block, 0, -1))
+        found = np.stack(list(self._averages(block))).reshape(-1, _BLOCK)[:, :many].T
+        return np.asarray(np.sign(found) * np.sqrt(np.abs(found)), dtype=np.float32)
+
+    def _averages(self, block: NDArray[np.float32]) -> Iterator[NDArray[np.float32]]:
+        from scipy import fft
+
+        first = list(product(range(self.scales), range(self.angles)))
+        whole = fft.fft2(block, axes=(0, 1))
+        pairs: list[NDArray[np.float32]] = []
+        yield self._averaged(block, 0)
+        for scale, angle in first:
+            sizes = self._sizes(whole, self._bank.waves[scale, angle], 1 << scale)
+            yield self._averaged(sizes, scale)
+            if scale + 1 < self.scales:
+                coarse = fft.fft2(sizes, axes=(0, 1))
+                for other, second in product(range(scale + 1, self.scales), range(self.angles)):
+                    wave = _folded_filter(self._bank.waves[other, second], 1 << scale)
+                    pairs.append(self._averaged(self._sizes(coarse, wave, 1 << (other - scale)), other))
+        yield from pairs
+
+    def _sizes(self, transformed: Any, wave: Floats, coarser: int) -> NDArray[np.float32]:
+        """The sizes of the coefficients of a wavelet, at every `coarser`-th pixel."""
+        from scipy import fft
+
+        # real products of real and imaginary parts: a product of complex numbers may be rounded in another way
+        parts = transformed.view(np.float32).reshape(*transformed.shape, 2) * wave.astype(np.float32)[..., None, None]
+        size = transformed.shape[0] // coarser
+        folded = np.zeros((size, size, *parts.shape[2:]), dtype=np.float32)
+        for down, right in product(range(coarser), range(coarser)):
+            folded += parts[down * size : (down + 1) * size, right * size : (right + 1) * size]
+        found = fft.ifft2(folded.view(np.complex64)[..., 0], axes=(0, 1)) / np.float32(coarser**2)
+        both = found.view(np.float32).reshape(*found.shape, 2)
+        return np.asarray(np.sqrt(both[..., 0] * both[..., 0] + both[..., 1] * both[..., 1]))
+
+    def _averaged(self, sizes: NDArray[np.float32], scale: int) -> NDArray[np.float32]:
+        """The average around each point, one axis after the other. Every sum has a fixed order."""
+        taps = self._taps[scale]
+        rows = np.zeros((self.points, *sizes.shape[1:]), dtype=np.float32)
+        for point, pixel in zip(*np.nonzero(np.abs(taps) > 1e-7), strict=True):
+            rows[point] += sizes[pixel] * taps[point, pixel]
+        found = np.zeros((self.points, self.points, sizes.shape[2]), dtype=np.float32)
+        for point, pixel in zip(*np.nonzero(np.abs(taps) > 1e-7), strict=True):
+            found[:, point] += rows[:, pixel] * taps[point, pixel]
+        return found
+
+    @cached_property
+    def _deviations(self) -> Floats:
+        """The deviation of each path's features on noise whose spectrum falls with the frequency, as in nature."""
+        random = np.random.default_rng(0)  # noqa: TID251: public noise, which hides nothing
+        along = np.fft.fftfreq(self.side)
+        frequency = np.hypot(along[:, None], along[None])
+        falling = np.divide(1, frequency, out=np.zeros_like(frequency), where=frequency > 0)
+        noise = np.fft.ifft2(np.fft.fft2(random.normal(size=(_NOISES, self.side, self.side))) * falling).real
+        images = (0.5 + 0.25 * noise / noise.std()).astype(np.float32)
+        found = np.concatenate([self._roots(images[start : start + _BLOCK]) for start in range(0, _NOISES, _BLOCK)])
+        return np.asarray(found.reshape(_NOISES, len(self.paths), -1).std((0, 2)), dtype=np.float64)
+
+
+def _folded_filter(wave: Floats, coarser: int) -> Floats:
+    """The transform of a filter at every `coarser`-th pixel."""
+    if coarser == 1:
+        return wave
+    size = len(wave) // coarser
+    return np.asarray(wave.reshape(coarser, size, coarser, size).sum((0, 2)))

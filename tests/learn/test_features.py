@@ -1,0 +1,127 @@
+"""Public features of images: what they are, that each image is read by itself, and what is refused."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet.learn.features import Scattering
+from discreet.rows import scattering
+from discreet.rows.scattering import Scattering as Transform
+
+from ..refusing import refuses
+
+RANDOM = np.random.default_rng(5)
+
+
+def plainly(images: Any, transform: Transform) -> Any:
+    """The same averages by plain convolutions on the torus, in doubles, at full resolution."""
+    edge, size = 2**transform.scales, transform._size
+    after = size - transform.side - edge
+    padded = np.pad(images.astype(float), ((0, 0), (edge, after), (edge, after)), mode="reflect")
+
+    def convolved(values: Any, wave: Any) -> Any:
+        return np.fft.ifft2(np.fft.fft2(values) * wave)
+
+    inside = np.arange(1, 1 + transform.points) * edge
+    averages = []
+    for path in transform.paths:
+        values = padded
+        for wavelet in path:
+            values = np.abs(convolved(values, transform._bank.waves[wavelet]))
+        averages.append(convolved(values, transform._bank.average).real[:, inside][:, :, inside])
+    return np.stack(averages, 1)
+
+
+@pytest.mark.parametrize(("side", "scales", "angles"), [(16, 2, 4), (20, 1, 8), (18, 2, 3), (32, 3, 2)])
+def test_they_are_averages_of_sizes_of_wavelets(side: int, scales: int, angles: int) -> None:
+    """Against plain convolutions. Coarser grids fold high frequencies, which the wavelets let pass a little."""
+    transform, images = Transform(side, scales, angles), RANDOM.random((3, side, side)).astype(np.float32)
+    roots = transform._roots(images)
+    found = (np.sign(roots) * roots**2).reshape(3, len(transform.paths), transform.points, transform.points)
+    exact = plainly(images, transform)
+    assert found.shape == exact.shape
+    assert np.abs(found - exact).max() < 0.01 * np.abs(exact).max()
+    first = slice(0, 1 + transform.angles)  # nothing is folded before the average
+    assert np.allclose(found[:, first], exact[:, first], atol=2e-4)
+
+
+def test_wavelets_have_no_mean_and_averages_keep_it() -> None:
+    bank = Transform(28)._bank
+    assert all(abs(wave[0, 0]) < 1e-12 for wave in bank.waves.values())
+    assert bank.average[0, 0] == pytest.approx(1)
+
+
+def test_an_image_gives_the_same_whatever_the_others_are() -> None:
+    """Every bit, at any place, in blocks that are full or not."""
+    images = RANDOM.random((scattering._BLOCK + 9, 16, 16)).astype(np.float32)
+    transform = Transform(16)
+    whole = transform(images)
+    for places in ([3], [70, 1, 2], list(range(72, -1, -1))):
+        assert np.array_equal(transform(images[places]), whole[places])
+    odd = images.copy()
+    odd[4, 3, 3] = np.nan
+    odd[5] = 1e30
+    others = [place for place in range(len(images)) if place not in (4, 5)]
+    assert np.array_equal(transform(odd)[others], whole[others])
+    assert not transform(odd)[4].any()
+
+
+def test_features_have_about_one_size_on_natural_noise() -> None:
+    transform = Transform(16)
+    frequency = np.hypot(*np.meshgrid(np.fft.fftfreq(16), np.fft.fftfreq(16)))
+    falling = np.divide(1, frequency, out=np.zeros_like(frequency), where=frequency > 0)
+    noise = np.fft.ifft2(np.fft.fft2(RANDOM.normal(size=(200, 16, 16))) * falling).real
+    found = transform((0.5 + 0.25 * noise / noise.std()).astype(np.float32))
+    deviations = found.reshape(200, len(transform.paths), -1).std((0, 2))
+    assert np.all((deviations > 0.8) & (deviations < 1.25))
+
+
+def test_bytes_and_shapes_are_read_by_type() -> None:
+    images = RANDOM.integers(0, 256, (5, 16, 16), dtype=np.uint8)
+    made = Scattering(shape=(16, 16))
+    found = made.fit_transform(images)
+    assert found.dtype == np.float32
+    assert found.shape == (5, 81 * 16)
+    assert np.array_equal(found, made.fit_transform(images.reshape(5, -1)))
+    assert np.array_equal(found, made.fit_transform(images.reshape(5, -1) / np.float32(255)))
+    colors = RANDOM.random((3, 16, 16, 3))
+    assert Scattering(shape=(16, 16, 3)).fit_transform(colors).shape == (3, 3 * 81 * 16)
+    gray = np.repeat(RANDOM.random((2, 16, 16, 1)), 3, axis=3).astype(np.float32)
+    three = Scattering(shape=(16, 16, 3)).fit_transform(gray).reshape(2, 3, -1)
+    assert np.abs(three[:, 1:]).max() < 0.05 * np.abs(three[:, 0]).max()  # gray images have no differences of color
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({"shape": (28, 27)}, "wrong-shape"),
+        ({"shape": (28,)}, "wrong-shape"),
+        ({"shape": (4, 4)}, "wrong-shape"),
+        ({"shape": (28, 28, 2)}, "wrong-shape"),
+        ({"shape": 28}, "wrong-shape"),
+        ({"scales": 5}, "out-of-range"),
+        ({"scales": 4}, "out-of-range"),
+        ({"angles": 99}, "out-of-range"),
+    ],
+)
+def test_bad_arguments_are_refused(given: Any, code: str) -> None:
+    with refuses(dp.InvalidArgument, code):
+        Scattering(**{"shape": (28, 28), **given}).fit(np.zeros((1, 784)))
+
+
+def test_images_of_another_size_are_refused() -> None:
+    with refuses(dp.InvalidArgument, "wrong-shape"):
+        Scattering(shape=(16, 16)).fit(np.zeros((3, 255)))
+
+
+def test_all_paths_are_listed_in_order() -> None:
+    paths = Transform(28, 2, 8).paths
+    assert len(paths) == 81
+    assert paths[0] == ()
+    assert paths[1:17] == [((scale, angle),) for scale, angle in product(range(2), range(8))]
+    assert all(two[0] > one[0] for one, two in paths[17:])
