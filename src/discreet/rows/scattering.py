@@ -171,11 +171,12 @@ class Scattering:
     @cached_property
     def _deviations(self) -> Floats:
         """The deviation of each path's features on noise whose spectrum falls with the frequency, as in nature."""
-        random = np.random.default_rng(0)  # noqa: TID251: public noise, which hides nothing
         along = np.fft.fftfreq(self.side)
         frequency = np.hypot(along[:, None], along[None])
         falling = np.divide(1, frequency, out=np.zeros_like(frequency), where=frequency > 0)
-        noise = np.fft.ifft2(np.fft.fft2(random.normal(size=(_NOISES, self.side, self.side))) * falling).real
+        squares = np.arange(1, self.side**2 + 1).reshape(frequency.shape) ** 2
+        phases = np.sqrt(2) * np.arange(1, _NOISES + 1)[:, None, None] * squares % 1  # public, and spread evenly
+        noise = np.fft.ifft2(falling * np.exp(2j * np.pi * phases)).real
         images = (0.5 + 0.25 * noise / noise.std()).astype(np.float32)
         found = np.concatenate([self._roots(images[start : start + _BLOCK]) for start in range(0, _NOISES, _BLOCK)])
         return np.asarray(found.reshape(_NOISES, len(self.paths), -1).std((0, 2)), dtype=np.float64)
