@@ -22,19 +22,24 @@ from discreet.rows.losses import HuberHinge, Logistic, Loss, Softmax
 ClassifierMixin: Any = need("sklearn.base", "learn", "discreet.learn").ClassifierMixin
 
 
+def declared_classes(classes: Any) -> list[Any]:
+    """The declared classes. Raises if they are missing, or if one is there twice."""
+    if classes is None or isinstance(classes, str) or not isinstance(classes, Sequence | np.ndarray):
+        raise InvalidArgument(
+            "classes must be declared, such as classes=[0, 1]. Which classes occur in the data is private.",
+            code="learn-not-declared",
+        )
+    listed = list(classes)
+    if len(listed) < 2 or len(set(listed)) != len(listed):
+        raise InvalidArgument("classes must have at least two labels, all different.", code="learn-classes")
+    return listed
+
+
 class _Classifier(ClassifierMixin, Linear):  # type: ignore[misc]
     """Chooses among declared `classes`. Rows of any other class are left out."""
 
     def _declared(self) -> list[Any]:
-        if self.classes is None or isinstance(self.classes, str) or not isinstance(self.classes, Sequence | np.ndarray):
-            raise InvalidArgument(
-                "classes must be declared, such as classes=[0, 1]. Which classes occur in the data is private.",
-                code="learn-not-declared",
-            )
-        listed = list(self.classes)
-        if len(listed) < 2 or len(set(listed)) != len(listed):
-            raise InvalidArgument("classes must have at least two labels, all different.", code="learn-classes")
-        return listed
+        return declared_classes(self.classes)
 
     def _numbered(self, y: Any) -> Any:
         """The index of each label among the declared classes, NaN for any other."""

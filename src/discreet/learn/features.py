@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,15 +11,26 @@ from numpy.typing import NDArray
 
 from discreet.closing import Closed
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import check_count
+from discreet.exact.rational import Number, check_count
 from discreet.extras import need
-from discreet.learn.base import BaseEstimator, check_is_fitted, table_of
+from discreet.guarantees.guarantee import Guarantee
+from discreet.learn.base import BaseEstimator, Private, check_is_fitted, column_of, places_of, table_of
+from discreet.learn.classification import declared_classes
+from discreet.learn.glm import MOMENTUM, Fitted, show_step
+from discreet.ledger import Ledger
+from discreet.mechanisms.learning.centered_descent import CenteredDescent
+from discreet.rows.arrays import on_host
 from discreet.rows.containers import Data
+from discreet.rows.losses import Softmax
 from discreet.rows.scattering import Scattering as Transform
+from discreet.rows.unit_rows import UnitRows, unit_length
 
+ClassifierMixin: Any = need("sklearn.base", "learn", "discreet.learn").ClassifierMixin
 TransformerMixin: Any = need("sklearn.base", "learn", "discreet.learn").TransformerMixin
 _COLORS = np.array([[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]])
 """From red, green and blue to brightness and two differences of color, as in JPEG files."""
+_STEEPEST = 0.05
+"""The largest mean curvature of rows less their mean that is allowed for, in units of the largest possible one."""
 _LEAST_SIDE, _MOST_SIDE = 8, 256
 
 
@@ -93,3 +105,119 @@ def _mixed(images: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray
     """A weighted sum of the three colors, in a fixed order."""
     with np.errstate(all="ignore"):
         return images[..., 0] * weights[0] + images[..., 1] * weights[1] + images[..., 2] * weights[2]
+
+
+class FeatureClassifier(ClassifierMixin, Private):  # type: ignore[misc]
+    """Softmax regression on public features: of images by `Scattering`, or of anything by a `transform` of yours.
+
+    `features` is a transformer, or a function from rows to an array of features. Both must be public and treat every
+    row by itself: a network that was trained on other data, for example. None takes rows as features. Features are
+    divided by their norm, and their mean, which is released for a fiftieth of the cost, is subtracted. `classes` must
+    be declared. With `n_samples` the number of rows is public.
+
+    Promise: one release, of the mean and of all steps of the descent.
+    """
+
+    def __init__(
+        self,
+        *,
+        features: Any = None,
+        epsilon: Number = 1.0,
+        delta: Number = 1e-6,
+        classes: Sequence[Hashable] | None = None,
+        n_samples: int | None = None,
+        steps: int = 400,
+        clip: Number = 0.5,
+        learning_rate: Number | None = None,
+        rows_per_person: int | None = None,
+        ledger: Ledger | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.features, self.epsilon, self.delta, self.classes = features, epsilon, delta, classes
+        self.n_samples, self.steps, self.clip, self.learning_rate = n_samples, steps, clip, learning_rate
+        self.rows_per_person, self.ledger, self.verbose = rows_per_person, ledger, verbose
+
+    def _plan(self, features: int, size: int | None = None) -> CenteredDescent:
+        many = len(declared_classes(self.classes))
+        made = CenteredDescent.for_guarantee(
+            self._goal(),
+            columns=features,
+            unit=self._unit(),
+            rows_per_person=self._rows(),
+            loss=Softmax(many),
+            dimension=many * (features + 1),
+            steps=check_count(self.steps, "steps"),
+            clip=self.clip,
+            learning_rate=self.learning_rate,
+            momentum=MOMENTUM,
+            size=self.n_samples if size is None else size,
+            progress=show_step if self.verbose else None,
+        )
+        # rows less their mean have no direction in which most of them are long, so steps may be as long as noise allows
+        return (
+            made if self.learning_rate is not None else replace(made, descent=replace(made.descent, steepest=_STEEPEST))
+        )
+
+    def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:
+        """What one call of `fit` will promise, for so many features. Nothing is spent."""
+        return self._promised(self._plan(check_count(n_features, "n_features"), n_samples))
+
+    def fit(self, X: Data, y: Data) -> Self:
+        """Learn from rows and their classes: one release, charged before the rows are read."""
+        declared = declared_classes(self.classes)
+        column = column_of(y, type(self).__name__)
+        rows = self._featured(X)
+        if len(column) != len(rows):
+            raise InvalidArgument("X and y must have the same number of rows.", code="unequal-lengths")
+        plan = self._plan(rows.shape[1])
+        asked = f"{type(self).__name__} of {rows.shape[1]} features in {plan.descent.steps} steps"
+        release = self._release(
+            lambda: UnitRows(rows, np.asarray(on_host(places_of(column, declared)))), plan, self._promised(plan), asked
+        )
+        known = replace(plan.descent, size=release.value["size"], progress=None)
+        self.release_ = replace(release, _mechanism=Fitted(known, float(release.value["gap"])))
+        weights = np.asarray(release.value["weights"])
+        self.classes_, self.coef_, self.intercept_ = np.array(declared), weights[:, :-1], weights[:, -1]
+        self.center_, self.scale_, self.n_iter_ = release.value["center"], release.value["scale"], self.steps
+        return self
+
+    def _featured(self, X: Data) -> NDArray[np.float32]:
+        """Features of unit length. The transform is public, and we take your word that it treats each row by itself."""
+        if self.features is None:
+            found, _ = table_of(X, getattr(self, "n_features_in_", None))
+        elif callable(getattr(self.features, "transform", None)):
+            fit = getattr(self.features, "fit", None) if isinstance(self.features, Scattering) else None
+            found = (fit(X) if fit else self.features).transform(X)
+        elif callable(self.features):
+            found = self.features(X)
+        else:
+            raise InvalidArgument(
+                "features must be a transformer, a function from rows to features, or None.", code="wrong-type"
+            )
+        rows = on_host(found)
+        if rows.ndim != 2 or rows.dtype.kind not in "fiub":
+            raise InvalidArgument("features must give an array of numbers: rows × features.", code="wrong-shape")
+        return unit_length(rows)
+
+    def decision_function(self, X: Data) -> NDArray[np.float64]:
+        """The score of each row and class. A larger score means more confidence."""
+        check_is_fitted(self)
+        rows = self._featured(X)
+        if rows.shape[1] != self.coef_.shape[1]:
+            raise InvalidArgument(
+                f"X has {rows.shape[1]} features, but the model was fitted to {self.coef_.shape[1]}.",
+                code="wrong-shape",
+            )
+        centered = (rows - self.center_) * self.scale_
+        centered /= np.maximum(np.sqrt((centered * centered).sum(1)), 1.0)[:, None]
+        return np.asarray(centered @ self.coef_.T + self.intercept_)
+
+    def predict(self, X: Data) -> NDArray[Any]:
+        """The most likely class of each row."""
+        return self.classes_[self.decision_function(X).argmax(axis=1)]
+
+    def predict_proba(self, X: Data) -> NDArray[np.float64]:
+        """The probability of each class for each row."""
+        scores = self.decision_function(X)
+        grown = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(grown / grown.sum(axis=1, keepdims=True))

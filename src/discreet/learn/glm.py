@@ -154,7 +154,7 @@ class Linear(Private):
             "momentum": MOMENTUM if self.momentum is None else self.momentum,
             "average": self.average,
             "sampling": self.sampling,
-            "progress": _show_step if self.verbose else None,
+            "progress": show_step if self.verbose else None,
         }
 
     def _typical_slope(self) -> float:
@@ -333,6 +333,6 @@ def _perturbation(
     )
 
 
-def _show_step(step: int, steps: int) -> None:
+def show_step(step: int, steps: int) -> None:
     end = "\n" if step == steps else "\r"
     print(f"step {step} of {steps}", end=end, file=sys.stderr, flush=True)

@@ -81,6 +81,7 @@ class Descent:
     average: Average = "last half"
     momentum: Number = 0
     sampling: Number | None = None
+    steepest: Number = 1
     progress: Callable[[int, int], None] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -106,6 +107,8 @@ class Descent:
             raise InvalidArgument('average must be "last half", "all" or "last".', code="not-an-option")
         if not 0 <= exactly(self.momentum, "momentum") < 1:
             raise InvalidArgument("momentum must be at least 0 and below 1, such as 0.9.", code="out-of-range")
+        if not 0 < exactly(self.steepest, "steepest") <= 1:
+            raise InvalidArgument("steepest must be above 0 and at most 1.", code="out-of-range")
         if self.sampling is not None:
             check_probability(self.sampling, "sampling")
         object.__setattr__(self, "region", region_of(self.region))
@@ -171,8 +174,9 @@ class Descent:
         """The learning rate for this many rows.
 
         The default is the largest that keeps the descent stable and the final noise of every weight at about `NOISE`:
-        min(NOISE·n(1−β)ρ/(2Cσ√T), 2/L), where ρ is the largest norm of a row and L the curvature. The noise that T
-        steps leave in a weight is about ησ√T/(n(1−β)), for any T, because σ grows as √T.
+        min(NOISE·n(1−β)ρ/(2Cσ√T), 2/L), where ρ is the largest norm of a row and L the curvature: that of the
+        longest rows, times `steepest` if the mean curvature is known to be smaller. The noise that T steps leave in a
+        weight is about ησ√T/(n(1−β)), for any T, because σ grows as √T.
         """
         if self.learning_rate == "bound":
             return best_rate(replace(self, size=size, learning_rate=1))
@@ -181,7 +185,7 @@ class Descent:
         longest, deviation = float_up(row_norm(self.feature_norm, self.intercept)), self.noise.deviation
         kept = 1 - float(exactly(self.momentum))
         quiet = NOISE * size * kept * longest / (2 * float(exactly(self.clip)) * deviation * math.sqrt(self.steps))
-        return min(quiet, 2 / (self.loss.smoothness * longest**2))
+        return min(quiet, 2 / (self.loss.smoothness * longest**2 * float(exactly(self.steepest))))
 
     # --- how good it is -------------------------------------------------------------------------------------
 
