@@ -20,6 +20,7 @@ _LATER = {
     "compare": "arrays",
     "paired": "arrays",
     "ratio": "arrays",
+    "Decision": "decision",
     "Difference": "results",
     "Estimate": "results",
     "Evidence": "results",
@@ -41,6 +42,7 @@ _LATER = {
 if TYPE_CHECKING:
     from discreet.stats.adjusting import benjamini_hochberg, benjamini_yekutieli, bonferroni, holm
     from discreet.stats.arrays import compare, mean, paired, proportion, ratio, variance
+    from discreet.stats.decision import Decision
     from discreet.stats.planning import SampleSize, power, sample_size
     from discreet.stats.regressions import Regression
     from discreet.stats.results import Difference, Estimate, Evidence
@@ -51,6 +53,7 @@ else:
     __getattr__, __dir__ = lazily(__name__, _LATER)
 
 __all__ = [
+    "Decision",
     "Difference",
     "Estimate",
     "Evidence",

@@ -58,7 +58,7 @@ class PermutationTest:
     3·steps/scale for a replaced one, which bounds the density of the rank for infinitely many permutations.
     Level: if groups are exchangeable, so are the noisy sums. A hypothesis that is true is rejected with a probability
     of at most `level`, for any number of rows and any distribution.
-    Source: [KS23] for the noise on all sums, with a scale of 4·steps/ε for an arbitrary statistic.
+    Source: Kim-Schrab 2023 for noise on all sums, with a scale of twice their sensitivity over ε, for replaced rows.
     """
 
     scale: Number
@@ -79,7 +79,7 @@ class PermutationTest:
             raise InvalidArgument(f"permutations must be at most {MOST_PERMUTATIONS:,}.", code="too-large")
         if self.level is not None and not self.tail:
             raise InvalidArgument(
-                "So few permutations can never reject at this level. Use permutations=999 or more.", code="too-small"
+                "So few permutations can never reject at this level. Use permutations=999 or more.", code="out-of-range"
             )
 
     @classmethod
@@ -134,11 +134,14 @@ class PermutationTest:
         return Accuracy(amount=None, confidence=check_confidence(confidence), of="value", reason="it is a test")
 
     def _draw(self, value: Any) -> bool | int:
-        parts, groups = value
+        return self._answer(self.count(*value))
+
+    def count(self, parts: Floats, groups: Ints) -> Ints:
+        """The number of rows of each group with each rounded value. Rows without a value or a group are left out."""
         known = ~np.isnan(parts) & (groups >= 0) & (groups < 2)
         rounded = self._round(parts[known])
         flat = np.bincount(groups[known] * (self.steps + 1) + rounded, minlength=2 * (self.steps + 1))
-        return self._answer(flat.reshape(2, -1))
+        return np.asarray(flat.reshape(2, -1), dtype=np.int64)
 
     def _round(self, parts: Floats) -> Ints:
         """Whole numbers of steps with the same mean: each is rounded up or down at random."""
@@ -149,18 +152,22 @@ class PermutationTest:
         """The answer from the number of rows of each group with each rounded value."""
         sums = permuted_sums(counts.sum(0), int(counts[1].sum()), self.permutations)
         noise = samplers.discrete_laplace(exactly(self.scale), self.permutations + 1)
-        own, others = noise[0], np.sort(sums - int(counts[1] @ np.arange(self.steps + 1)) + noise[1:])
-        if self.level is None:
-            # ties in a random order: the promise is for sums without ties
-            tied = int((others == own).sum())
-            return int((others > own).sum()) + int(samplers.uniform_below(tied + 1, 1)[0])
+        others = np.sort(sums - int(counts[1] @ np.arange(self.steps + 1)) + noise[1:])
+        if self.level is not None:
+            return self.decide(int(noise[0]), others)
+        # ties in a random order: the promise is for sums without ties
+        tied = int((others == noise[0]).sum())
+        return int((others > noise[0]).sum()) + int(samplers.uniform_below(tied + 1, 1)[0])
+
+    def decide(self, own: int, others: Ints) -> bool:
+        """Whether a sum is rejected next to these sorted ones. The level holds for any sums that are exchangeable."""
         low, high = int(others[self.tail - 1]), int(others[-self.tail])
         if self.side == "greater":
-            return bool(own > high)
+            return own > high
         if self.side == "less":
-            return bool(own < low)
-        both = low + high
-        return bool(own < min(low, -((self.width - both) // 2)) or own > max(high, (both + self.width) // 2))
+            return own < low
+        both, width = low + high, self.width
+        return own < min(low, -((width - both) // 2)) or own > max(high, (both + width) // 2)
 
 
 def permuted_sums(counts: Ints, taken: int, size: int) -> Ints:
