@@ -43,9 +43,7 @@ def sums_of(parts: Any, first: int, test: PermutationTest) -> Any:
         orders = np.argsort(RNG.random((test.permutations, len(parts))), axis=1)
         return steps[orders][:, first:].sum(1) - steps[first:].sum()
     counts = np.bincount(steps, minlength=test.steps + 1)
-    drawn = RNG.multivariate_hypergeometric(
-        counts, len(parts) - first, size=test.permutations, method="marginals"
-    )
+    drawn = RNG.multivariate_hypergeometric(counts, len(parts) - first, size=test.permutations, method="marginals")
     return drawn @ np.arange(test.steps + 1) - steps[first:].sum()
 
 
@@ -73,7 +71,7 @@ def rare(size: int) -> Any:
 
 
 def level_table() -> None:
-    print(f"### Permutation test: level at 5% ({RUNS:,} runs; the binomial error is ± 0.6% at 99%)\n")
+    print(f"### Level at 5% ({RUNS:,} runs; the binomial error is ± 0.6% at 99%)\n")
     print("| values | rows | answer | ε = 0.05 | 0.2 | 1 | 5 |\n|---|---|---|---|---|---|---|")
     laws: dict[str, Law] = {"even": even, "skewed": skewed, "1 of 20 at the end": rare}
     for name, law in laws.items():
@@ -91,10 +89,16 @@ def published(epsilon: float) -> PermutationTest:
 
 
 def power_table() -> None:
-    print("\n### Permutation test: power at 5% (1,000 runs; normal values with a deviation of 0.15 of the range)\n")
+    print("\n### Power at 5% (1,000 runs; normal values with a deviation of 0.15 of the range)\n")
     print("| rows | difference | ε | decision | p-value | Kim–Schrab | `compare` | scipy, not private |")
     print("|---|---|---|---|---|---|---|---|")
-    for size, effect, epsilon in ((200, 0.1, 1), (500, 0.05, 0.5), (1000, 0.05, 0.2), (2000, 0.02, 1), (5000, 0.02, 0.2)):
+    for size, effect, epsilon in (
+        (200, 0.1, 1),
+        (500, 0.05, 0.5),
+        (1000, 0.05, 0.2),
+        (2000, 0.02, 1),
+        (5000, 0.02, 0.2),
+    ):
         tests, hits = [made(epsilon), made(epsilon, None), published(epsilon)], np.zeros(5)
         for run in range(1000):
             groups = np.arange(size) >= size // 2
@@ -111,7 +115,7 @@ def power_table() -> None:
 
 
 def times() -> None:
-    print("\n### Permutation test: time\n")
+    print("\n### Time\n")
     print("| rows | discreet, 999 permutations | scipy.stats.permutation_test, 999 permutations |\n|---|---|---|")
     for size in (10_000, 1_000_000):
         groups, values = RNG.random(size) < 0.5, RNG.random(size)
@@ -128,6 +132,8 @@ def times() -> None:
 
 
 if __name__ == "__main__":
+    print("## The permutation test\n")
+    print(__doc__.strip().split("\n\n")[1] + "\n")
     level_table()
     power_table()
     times()

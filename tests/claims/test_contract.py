@@ -16,6 +16,7 @@ from discreet.exact.laws import Shape
 from discreet.exact.rational import exactly
 from discreet.guarantees.unit import person, row
 from discreet.mechanisms.noise.joint import JointNoise
+from discreet.mechanisms.quantiles.permutation_test import PermutationTest
 from discreet.mechanisms.selection.person_limits import PersonLimits
 from discreet.mechanisms.selection.support_limit import SupportLimit
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
@@ -106,6 +107,15 @@ def limits_with_less(m: Any) -> Any:
     return replace(m, searches=tuple(s and with_field("step_scale", LESS)(s) for s in m.searches))
 
 
+def permuted(level: float | None, side: str) -> Case:
+    return Case(
+        lambda g: PermutationTest.for_guarantee(g, unit=TWO_ROWS, level=level, side=side),
+        lambda m: m.guarantee(),
+        with_field("scale", LESS),
+        ("Pure",),
+    )
+
+
 CASES = {
     "Laplace": additive(dp.Laplace, "scale", 2, ALL, ("Pure", "Approx")),
     "Laplace on integers": additive(dp.Laplace, "scale", 1, ALL, (), step=1),
@@ -128,6 +138,9 @@ CASES = {
         lambda m: m.guarantee(MONOTONE),
         with_field("rate", MORE),
     ),
+    "PermutationTest": permuted(0.05, "two-sided"),
+    "PermutationTest, one side": permuted(0.05, "greater"),
+    "PermutationTest, p-value": permuted(None, "two-sided"),
     "SmallDatabase": Case(
         lambda g: dp.mechanisms.SmallDatabase.for_guarantee(g, workload=SMALL, size=100),
         lambda m: m.guarantee(),

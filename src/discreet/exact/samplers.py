@@ -293,9 +293,7 @@ def permutation(size: int) -> NDArray[np.int64]:
 
 
 @_replaceable
-def hypergeometric(
-    marked: NDArray[np.int64], others: NDArray[np.int64], taken: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def hypergeometric(marked: NDArray[np.int64], others: NDArray[np.int64], taken: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each place, how many of `marked` things are among `taken` things drawn without replacement, exactly.
 
     A number is proposed in blocks on both sides of the mode, each half as probable as the one before, and accepted with

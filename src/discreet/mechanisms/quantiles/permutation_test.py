@@ -98,9 +98,7 @@ class PermutationTest:
             raise IncompatibleGuarantee("A permutation test keeps an ε without δ. Ask for Pure(epsilon=1).")
 
         def make(scale: Fraction) -> Self:
-            return cls(
-                scale=tidy(scale), permutations=permutations, level=level, side=side, steps=steps, unit=unit
-            )
+            return cls(scale=tidy(scale), permutations=permutations, level=level, side=side, steps=steps, unit=unit)
 
         start = significant(check_count(steps, "steps") / exactly(guarantee.epsilon), up=True)
         return least_noise(make, lambda m: meets(m.guarantee(), guarantee), start)
