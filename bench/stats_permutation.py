@@ -1,5 +1,5 @@
-"""The permutation test: its level, and its power next to scipy without privacy, to the private comparison of means and to
-the same test with the published noise (Kim and Schrab 2023).
+"""The permutation test: its level, and its power next to scipy without privacy, to the private comparison of means and
+to the same test with the published noise (Kim and Schrab 2023).
 
 Simulated releases have the laws of the mechanism: permutations and noise come from numpy, and the decision from
 `PermutationTest.decide`.

@@ -89,8 +89,8 @@ def _noiseless(sampler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 @contextmanager
 def no_noise() -> Iterator[None]:
-    """ε = ∞: noise is 0, a choice is the best one, a coin flip is false, an order is the given one, and a sample is the most
-    probable one.
+    """ε = ∞: noise is 0, a choice is the best one, a coin flip is false, an order is the given one, and a sample is
+    the most probable one.
     """
     with _substitute(_noiseless):
         yield

@@ -67,7 +67,7 @@ class Hypergeometric:
         there = np.maximum(self.marked + self.others, 2).astype(np.float64)
         share = self.marked / there
         variance = self.taken * share * (1 - share) * (there - self.taken) / (there - 1)
-        widths = np.ceil(_SPREAD * np.sqrt(variance)).astype(np.int64) + 1
+        widths: Ints = np.ceil(_SPREAD * np.sqrt(variance)).astype(np.int64) + 1
         half = -math.log(2) - self.slack - 1e-9
         near = np.arange(len(widths))
         while len(near):
@@ -89,5 +89,5 @@ class Hypergeometric:
 def _log_factorials(largest: int) -> Callable[[Ints], Floats]:
     """The logarithm of k! for numbers up to `largest`, looked up if there are not too many."""
     if largest > _LISTED:
-        return lambda k: gammaln(k + 1.0)  # type: ignore[no-any-return]
-    return gammaln(np.arange(1.0, largest + 2.0)).__getitem__  # type: ignore[no-any-return]
+        return lambda k: gammaln(k + 1.0)
+    return gammaln(np.arange(1.0, largest + 2.0)).__getitem__

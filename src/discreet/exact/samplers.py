@@ -300,7 +300,8 @@ def hypergeometric(marked: NDArray[np.int64], others: NDArray[np.int64], taken: 
     the exact probability that the law requires.
     """
     law = Hypergeometric(marked, others, taken)
-    drawn, widths = law.least.copy(), law.widths()
+    drawn: NDArray[np.int64] = law.least.copy()
+    widths = law.widths()
     waiting = np.flatnonzero(law.most > drawn)
     while len(waiting):
         numbers, blocks, kept = _propose_near(law.mode[waiting], widths[waiting])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,12 +92,12 @@ class PermutationTest:
         level: Number | None = None,
         side: str = "two-sided",
         steps: int = STEPS,
-    ) -> Self:
+    ) -> PermutationTest:
         """The least noise that keeps a Pure guarantee."""
         if not is_pure(guarantee):
             raise IncompatibleGuarantee("A permutation test keeps an ε without δ. Ask for Pure(epsilon=1).")
 
-        def make(scale: Fraction) -> Self:
+        def make(scale: Fraction) -> PermutationTest:
             return cls(scale=tidy(scale), permutations=permutations, level=level, side=side, steps=steps, unit=unit)
 
         start = significant(check_count(steps, "steps") / exactly(guarantee.epsilon), up=True)
