@@ -16,6 +16,7 @@ from discreet.ledger import Ledger
 from discreet.rows.containers import Data
 from discreet.sql.schema import implied_type
 from discreet.stats.decision import Decision
+from discreet.stats.formula import parse_formula
 from discreet.stats.noisy_shares import Alternative
 from discreet.stats.regression_methods import Robust
 from discreet.stats.regressions import Regression
@@ -419,7 +420,10 @@ def logistic(
     rows_per_person: int | None = None,
 ) -> Regression:
     """The logistic regression of a formula on a dict of columns. See `table.stats.logistic`."""
-    known = _asked(ledger, people, rows_per_person, **_mapped(data, levels))
+    columns, outcome = _mapped(data, levels), parse_formula(formula).outcome
+    if outcome in columns:
+        columns[outcome] = _groups(data[outcome], None)
+    known = _asked(ledger, people, rows_per_person, **columns)
     return known.logistic(formula, between=between, levels=levels, epsilon=epsilon, delta=delta)
 
 
