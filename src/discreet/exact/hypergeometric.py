@@ -57,7 +57,7 @@ class Hypergeometric:
 
     def _log_ways(self, at: Any, k: Ints) -> Floats:
         taken, log = self.taken[at], self._log_factorial
-        return -(log(k) + log(self.marked[at] - k) + log(taken - k) + log(self.others[at] - taken + k))
+        return np.asarray(-(log(k) + log(self.marked[at] - k) + log(taken - k) + log(self.others[at] - taken + k)))
 
     def widths(self) -> Ints:
         """A distance from the mode at which a number is surely at most half as probable as the mode.

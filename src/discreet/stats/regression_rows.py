@@ -42,7 +42,8 @@ def totals_by_unit(values: Floats, owners: Ints) -> Floats:
     """
     units = int(owners.max()) + 1 if len(owners) else 0
     whole = np.rint(np.clip(np.nan_to_num(values), -(2.0**16), 2.0**16) * 2**SQUARE_BITS)
-    return np.stack([np.bincount(owners, column, minlength=units) for column in whole.T], 1) / 2**SQUARE_BITS
+    totals = np.stack([np.bincount(owners, column, minlength=units) for column in whole.T], 1)
+    return np.asarray(totals / 2**SQUARE_BITS)
 
 
 def sum_of_squares(values: Floats) -> NDArray[np.object_]:
