@@ -51,7 +51,7 @@ class Hypergeometric:
         `at`, of the laws at these places.
         """
         least, most = self.least[at], self.most[at]
-        found = self._log_ways(at, np.clip(numbers, least, most)) - self._at_mode[at]
+        found: Floats = self._log_ways(at, np.clip(numbers, least, most)) - self._at_mode[at]
         found[(numbers < least) | (numbers > most)] = -np.inf
         return found
 
