@@ -66,6 +66,7 @@ COMMANDS = {
     "curves": "curves",
     "adaptive": "adaptive",
     "stats_counts": "stats_counts",
+    "stats_permutation": "stats_permutation",
     "local": "local",
     "shuffle": "shuffle",
     "channel": "channel",

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import permutations
-from math import factorial
+from math import comb, factorial
 from typing import Any
 
 import numpy as np
 
 from discreet.errors import InvalidArgument
 from discreet.exact import samplers
+from discreet.exact.hypergeometric import Hypergeometric
 from discreet.exact.laws import Shape
 from discreet.exact.randomness import Keystream, replaying
 from discreet.exact.rational import exp_minus_bits
@@ -80,13 +81,17 @@ def _noiseless(sampler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             return given["losses"] == 0
         case "permutation":
             return np.arange(given["size"])
+        case "hypergeometric":
+            return Hypergeometric(given["marked"], given["others"], given["taken"]).mode
         case _:
             return np.zeros(given["size"], dtype=np.int64)
 
 
 @contextmanager
 def no_noise() -> Iterator[None]:
-    """ε = ∞: noise is 0, a choice is the best one, a coin flip is false, and an order is the given one."""
+    """ε = ∞: noise is 0, a choice is the best one, a coin flip is false, an order is the given one, and a sample is
+    the most probable one.
+    """
     with _substitute(_noiseless):
         yield
 
@@ -138,6 +143,10 @@ def _law_of(sampler: str, given: dict[str, Any], window: int) -> list[tuple[Any,
         case "permutation":
             size = given["size"]
             return [(order, Fraction(1, factorial(size))) for order in permutations(range(size))]
+        case "hypergeometric":
+            marked, others, taken = given["marked"], given["others"], given["taken"]
+            ways = comb(marked + others, taken)
+            return [(k, Fraction(comb(marked, k) * comb(others, taken - k), ways)) for k in range(taken + 1)]
     raise InvalidArgument(f"The exact law of {sampler} is not known. Enumerate another sampler.", code="no-exact-law")
 
 
@@ -148,6 +157,9 @@ def _single_draws(
         return [
             (samplers.bernoulli_exp, {"energy": given["rate"] * Fraction(loss)}) for loss in given["losses"].tolist()
         ]
+    if sampler.__name__ == "hypergeometric":
+        each = zip(*(given[name].tolist() for name in ("marked", "others", "taken")), strict=True)
+        return [(sampler, {"marked": marked, "others": others, "taken": taken}) for marked, others, taken in each]
     return [(sampler, given)] * (1 if sampler.__name__ == "permutation" else given.get("size", 1))
 
 

@@ -20,6 +20,7 @@ from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.noise.smoothed import SmoothedCount
 from discreet.mechanisms.noise.steps import Steps
 from discreet.mechanisms.quantiles.rank_scores import RankScores
+from discreet.mechanisms.quantiles.permutation_test import PermutationTest
 from discreet.mechanisms.selection.person_limits import PersonLimits
 from discreet.mechanisms.selection.support_limit import SupportLimit
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
@@ -121,6 +122,15 @@ def steps_with_less(m: Any) -> Any:
     return replace(m, noises=tuple(with_field(one.size_field, LESS)(one) for one in m.noises))
 
 
+def permuted(level: float | None, side: str) -> Case:
+    return Case(
+        lambda g: PermutationTest.for_guarantee(g, unit=TWO_ROWS, level=level, side=side),
+        lambda m: m.guarantee(),
+        with_field("scale", LESS),
+        ("Pure",),
+    )
+
+
 CASES = {
     "Laplace": additive(dp.Laplace, "scale", 2, ALL, ("Pure", "Approx")),
     "Laplace on integers": additive(dp.Laplace, "scale", 1, ALL, (), step=1),
@@ -143,6 +153,9 @@ CASES = {
         lambda m: m.guarantee(MONOTONE),
         with_field("rate", MORE),
     ),
+    "PermutationTest": permuted(0.05, "two-sided"),
+    "PermutationTest, one side": permuted(0.05, "greater"),
+    "PermutationTest, p-value": permuted(None, "two-sided"),
     "SmallDatabase": Case(
         lambda g: dp.mechanisms.SmallDatabase.for_guarantee(g, workload=SMALL, size=100),
         lambda m: m.guarantee(),

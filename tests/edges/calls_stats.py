@@ -13,7 +13,7 @@ from .calls_studies import book
 from .calls_tables import ADDED, EXTREMES, PAIR, PEOPLE, PERSON, REPLACED, SOURCES, WAYS, opened
 from .checking import Call
 from .containers import Container, objects, of_plain
-from .distances import total
+from .distances import largest, total
 
 RANGES: dict[str, Any] = {"between": {"x": (0, 1), "n": (0, 6)}, "epsilon": 1}
 
@@ -65,6 +65,42 @@ ARRAYS: dict[str, Callable[[Any], Any]] = {
     "paired": lambda v: dp.stats.paired(v, v, ledger=book(ADDED), **PAIR),
     "ratio": lambda v: dp.stats.ratio(v, v, between=((0, 1), (0, 1)), epsilon=1, ledger=book(ADDED)),
 }
+FORMULA: dict[str, Any] = {"between": {"v": (0, 1), "w": (0, 1)}, "epsilon": 1}
+GROUPS: dict[str, Any] = {"groups": [0.25, 0.5], "epsilon": 1}
+
+
+def _any_cells(column: Any) -> bool:
+    """Whether a container may hold true and false."""
+    return isinstance(column, list) or column.dtype == object
+
+
+OTHER_ARRAYS: dict[str, Callable[[Any], Any]] = {
+    "quantile": lambda v: dp.stats.quantile(v, ledger=book(ADDED), **PAIR)._inference.counts.values,
+    "correlation": lambda v: repr(
+        dp.stats.correlation(v, v, between=((0, 1), (0, 1)), epsilon=1, ledger=book(ADDED)).what
+    ),
+    "risk_ratio": lambda v: repr(dp.stats.risk_ratio(v, v, ledger=book(ADDED), **GROUPS).what) if _any_cells(v) else "",
+    "chi2": lambda v: dp.stats.chi2(v, expected={0.25: 0.5, 0.5: 0.5}, epsilon=1, ledger=book(ADDED)).value,
+    "anova": lambda v: repr(dp.stats.anova(v, v, between=(0, 1), ledger=book(ADDED), **GROUPS).test),
+    "mann_whitney": lambda v: repr(dp.stats.mann_whitney(v, v, between=(0, 1), ledger=book(ADDED), **GROUPS).test),
+    "kruskal": lambda v: repr(dp.stats.kruskal(v, v, between=(0, 1), ledger=book(ADDED), **GROUPS).test),
+    "wilcoxon": lambda v: repr(dp.stats.wilcoxon(v, ledger=book(ADDED), **PAIR).test),
+    "permutation": lambda v: repr(
+        dp.stats.permutation(v, v, between=(0, 1), permutations=19, ledger=book(ADDED), **GROUPS).test
+    ),
+    "ols": lambda v: repr(dp.stats.ols({"v": v, "w": v}, "v ~ w", ledger=book(ADDED), **FORMULA).value.keys()),
+    "logistic": lambda v: (
+        repr(
+            dp.stats.logistic(
+                {"v": v, "w": v}, "v ~ w", between={"w": (0, 1)}, epsilon=1, ledger=book(ADDED)
+            ).value.keys()
+        )
+        if _any_cells(v)
+        else ""
+    ),
+    "poisson": lambda v: repr(dp.stats.poisson({"v": v, "w": v}, "v ~ w", ledger=book(ADDED), **FORMULA).value.keys()),
+}
+"""Statistics of arrays whose numbers are tried as those of a table: here, that every array can be read."""
 
 CALLS: list[Call] = [
     *(Call(name=f"stats.{name}", covers=COVERS, run=asked(method), most=1, heavy=3, **SHARED)
@@ -80,4 +116,7 @@ CALLS: list[Call] = [
            most=1, run=lambda v, run=run: numbers(run(v)), containers=COLUMN, extremes=(0.0, 1.0), together=20,
            heavy=1)
       for name, run in ARRAYS.items()),
+    *(Call(name=f"dp.stats.{name}", covers=(f"stats.{name}",), base=[0.5, 0.25, 0.75, 0.5, 1.0] * 20, moved=largest,
+           most=1, run=run, containers=COLUMN, extremes=(0.0, 1.0), together=20, heavy=3)
+      for name, run in OTHER_ARRAYS.items()),
 ]  # fmt: skip

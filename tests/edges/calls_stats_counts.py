@@ -24,11 +24,25 @@ GROUPS: tuple[Callable[[Any], Any], ...] = (
 )
 
 
+def _rows_of_permutation(unit: Any, **given: Any) -> Callable[[Any], Any]:
+    """How many rows of each group have each rounded value: all that a permutation test reads."""
+
+    def run(table: Any) -> Any:
+        for level in (None, 0.2):
+            table.stats.permutation("x", by=CHOICES, level=level, permutations=19, **PAIR)
+        offer = table.stats._statistics.permutation("x", by=CHOICES, permutations=19, **PAIR)
+        drawn = offer.drawing(offer.rows)
+        return drawn.mechanism.count(*drawn.read())
+
+    return asked(run, unit=unit, **given)
+
+
 def _scaled(means: dict[Any, float], width: float = 1.0) -> list[float]:
     """Means so that one of about 120 rows moves them by at most 1, and ranks by a little more."""
     return [mean * SIZE / 8 / width for mean in means.values()]
 
 
+PERMUTED = ("stats.TableStatistics.permutation",)
 CHI2 = ("stats.TableStatistics.chi2",)
 RANKS = tuple(f"stats.TableStatistics.{name}" for name in ("anova", "mann_whitney", "kruskal", "wilcoxon"))
 CALLS: list[Call] = [
@@ -39,5 +53,10 @@ CALLS: list[Call] = [
          **SHARED),
     Call(name="counts for quantiles", covers=("stats.TableStatistics.quantile",), heavy=3, **SHARED,
          run=asked(lambda t: t.stats.quantile("x", 0.5, **PAIR)._inference.counts.values)),
+    Call(name="rows to permute", covers=PERMUTED, run=_rows_of_permutation(ADDED), heavy=3, **SHARED),
+    Call(name="rows to permute, replaced", covers=PERMUTED, run=_rows_of_permutation(REPLACED), replaced=True,
+         heavy=3, **SHARED),
+    Call(name="rows to permute, of people", covers=PERMUTED, heavy=3, **SHARED,
+         run=_rows_of_permutation(PERSON, rows_per_person=2)),
     Call(name="groups for tests", covers=RANKS, run=asked(*GROUPS, unit=ADDED), heavy=3, **SHARED),
 ]  # fmt: skip

@@ -93,6 +93,11 @@ MECHANISMS = {
         "The promise holds for rows within the declared bounds.",
         "`RoundedRows(…)` with the same norm, ranges and groups",
     ),
+    "decision-only": Explained(
+        "the p-value of a test that was released as a decision, or its decision at another level",
+        "Only the decision at the declared level was paid for.",
+        "`table.stats.permutation(…)` without `level=`, which releases a p-value",
+    ),
     "too-few-reports": Explained(
         "fewer readable reports than the promise needs",
         "The promise of the shuffle model hides a person among this many others.",

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
+from discreet.exact.hypergeometric import Hypergeometric
 from discreet.exact.laws import OneSided, Shape
 from discreet.exact.randomness import is_replayed, random_integer, random_words
 from discreet.exact.rational import exp_bounds, exp_minus_bits, log_bounds
@@ -289,6 +290,61 @@ def permutation(size: int) -> NDArray[np.int64]:
         order = np.argsort(keys := random_words(size), kind="stable")
         if size < 2 or not (np.diff(keys[order]) == 0).any():  # equal keys would favor their original order
             return order.astype(np.int64)
+
+
+@_replaceable
+def hypergeometric(marked: NDArray[np.int64], others: NDArray[np.int64], taken: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each place, how many of `marked` things are among `taken` things drawn without replacement, exactly.
+
+    A number is proposed in blocks on both sides of the mode, each half as probable as the one before, and accepted with
+    the exact probability that the law requires.
+    """
+    law = Hypergeometric(marked, others, taken)
+    drawn: NDArray[np.int64] = law.least.copy()
+    widths = law.widths()
+    waiting = np.flatnonzero(law.most > drawn)
+    while len(waiting):
+        numbers, blocks, kept = _propose_near(law.mode[waiting], widths[waiting])
+        tried, numbers, blocks = waiting[kept], numbers[kept], blocks[kept]
+        words = random_words(len(tried))
+        logs = np.minimum(law.log_ratio(numbers, tried) + blocks * math.log(2), 0.0)
+        distance = np.exp(logs) - words * _TO_UNIT
+        accepted = distance > 0
+        for i in np.flatnonzero(np.abs(distance) < 2 * law.slack[tried] + GUARD):
+            place, number = int(tried[i]), int(numbers[i])
+            scaled = law.exact_ratio(place, number) * 2 ** (64 + int(blocks[i]))
+            word, prefix = int(words[i]), math.floor(scaled)
+            accepted[i] = word < prefix if word != prefix else _below_fraction(scaled - prefix)
+        drawn[tried[accepted]] = numbers[accepted]
+        kept[kept] = accepted
+        waiting = waiting[~kept]
+    return drawn
+
+
+def _propose_near(
+    mode: NDArray[np.int64], widths: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Uniform numbers in blocks of these widths on both sides of a mode, the block, and whether the try counts: block j
+    has probability 2^−j−1.
+    """
+    words = random_words(len(mode))
+    negative = (words & np.uint64(1)).astype(bool)
+    bits = words >> np.uint64(1)
+    blocks = np.bitwise_count((bits & (~bits + np.uint64(1))) - np.uint64(1)).astype(np.int64)
+    for i in np.flatnonzero(bits == 0):
+        blocks[i] = 63 + _count_zeros()
+    places, wide = random_words(len(mode)), widths.astype(np.uint64)
+    last = np.uint64(2**64 - 1) - np.uint64(2**64 - 1) % wide  # a multiple of the width: words below are uniform
+    away = blocks * widths + (places % wide).astype(np.int64)
+    kept = (places < last) & ~(negative & (away == 0))
+    return mode + np.where(negative, -away, away), blocks, kept
+
+
+def _count_zeros() -> int:
+    zeros = 0
+    while not random_integer(1):
+        zeros += 1
+    return zeros
 
 
 def _exact(loss: Any) -> Fraction:

@@ -14,12 +14,25 @@ from typing import TYPE_CHECKING
 from discreet.exports import lazily
 
 _LATER = {
-    "mean": "arrays",
-    "variance": "arrays",
-    "proportion": "arrays",
+    "anova": "arrays",
+    "chi2": "arrays",
     "compare": "arrays",
+    "correlation": "arrays",
+    "kruskal": "arrays",
+    "logistic": "arrays",
+    "mann_whitney": "arrays",
+    "mean": "arrays",
+    "ols": "arrays",
     "paired": "arrays",
+    "permutation": "arrays",
+    "poisson": "arrays",
+    "proportion": "arrays",
+    "quantile": "arrays",
     "ratio": "arrays",
+    "risk_ratio": "arrays",
+    "variance": "arrays",
+    "wilcoxon": "arrays",
+    "Decision": "decision",
     "Difference": "results",
     "Estimate": "results",
     "Evidence": "results",
@@ -40,7 +53,27 @@ _LATER = {
 
 if TYPE_CHECKING:
     from discreet.stats.adjusting import benjamini_hochberg, benjamini_yekutieli, bonferroni, holm
-    from discreet.stats.arrays import compare, mean, paired, proportion, ratio, variance
+    from discreet.stats.arrays import (
+        anova,
+        chi2,
+        compare,
+        correlation,
+        kruskal,
+        logistic,
+        mann_whitney,
+        mean,
+        ols,
+        paired,
+        permutation,
+        poisson,
+        proportion,
+        quantile,
+        ratio,
+        risk_ratio,
+        variance,
+        wilcoxon,
+    )
+    from discreet.stats.decision import Decision
     from discreet.stats.planning import SampleSize, power, sample_size
     from discreet.stats.regressions import Regression
     from discreet.stats.results import Difference, Estimate, Evidence
@@ -51,6 +84,7 @@ else:
     __getattr__, __dir__ = lazily(__name__, _LATER)
 
 __all__ = [
+    "Decision",
     "Difference",
     "Estimate",
     "Evidence",
@@ -60,17 +94,29 @@ __all__ = [
     "SequentialTest",
     "TableStatistics",
     "Tested",
+    "anova",
     "benjamini_hochberg",
     "benjamini_yekutieli",
     "bonferroni",
+    "chi2",
     "compare",
+    "correlation",
     "holm",
+    "kruskal",
+    "logistic",
+    "mann_whitney",
     "mean",
+    "ols",
     "paired",
+    "permutation",
+    "poisson",
     "power",
     "proportion",
+    "quantile",
     "ratio",
+    "risk_ratio",
     "sample_size",
     "sequential",
     "variance",
+    "wilcoxon",
 ]

@@ -189,7 +189,7 @@ class Design:
     def values(self, codes: list[Floats]) -> Floats:
         """The terms and the outcome of rows, one column for each."""
         monomials, weights = self.term_matrix
-        return by_row(np.stack([self.of_codes(one, codes) for one in monomials], 1), weights.T)
+        return by_row(np.stack([self.of_codes(one, codes) for one in monomials]).T, weights.T)
 
     @property
     def cells(self) -> int:
@@ -237,7 +237,7 @@ def by_row(values: Floats, weights: Floats) -> Floats:
     """values @ weights, so that what a row gives depends on that row alone: a product of matrices may add in another
     order if there are more rows.
     """
-    found = np.zeros((len(values), weights.shape[1]))
+    found = np.zeros((weights.shape[1], len(values)))  # one line for each column: operations on long lines are fast
     for place, weight in enumerate(weights):
-        found += values[:, place, None] * weight
-    return found
+        found += values[:, place] * weight[:, None]
+    return found.T

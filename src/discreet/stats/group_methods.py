@@ -48,7 +48,7 @@ class GroupMethods(StatisticsOfTable):
 
         `by` is a column with its values: by={"arm": ["placebo", "low", "high"]}.
         """
-        taken, group = _grouped(self.table, column, by, between, where, epsilon, delta)
+        taken, group = grouped(self.table, column, by, between, where, epsilon, delta)
         levels = taken.levels[group]
 
         def drawing(known: Sample) -> Drawing[Tested]:
@@ -101,7 +101,7 @@ class GroupMethods(StatisticsOfTable):
         `by` is a condition, or a column with two values: by={"arm": ["placebo", "drug"]}.
         """
         check_alternative(alternative)
-        taken, group = _grouped(one_row_each(self.table), column, by, between, where, epsilon, delta)
+        taken, group = grouped(one_row_each(self.table), column, by, between, where, epsilon, delta)
         levels = taken.levels[group]
         if len(levels) != 2:
             raise InvalidArgument("Two groups are compared. Name two values, or use kruskal.", code="wrong-shape")
@@ -139,7 +139,7 @@ class GroupMethods(StatisticsOfTable):
 
         `by` is a column with its values: by={"arm": ["placebo", "low", "high"]}.
         """
-        taken, group = _grouped(one_row_each(self.table), column, by, between, where, epsilon, delta)
+        taken, group = grouped(one_row_each(self.table), column, by, between, where, epsilon, delta)
         levels = taken.levels[group]
 
         def found(shares: NoisyShares) -> Facts:
@@ -259,9 +259,10 @@ def _ranked(
     return RankOffer(taken, drawing)
 
 
-def _grouped(
+def grouped(
     methods: Any, column: str, by: By, between: Any, where: str | None, epsilon: Number, delta: Number
 ) -> tuple[Sample, str]:
+    """The rows of a column of numbers and of one column of groups, and the name of the latter."""
     groups = grouping(by)
     if len(groups) != 1:
         raise InvalidArgument('Compare by one column: by="treated".', code="wrong-shape")

@@ -85,6 +85,8 @@ class ErrorLaw:
                 spread = variance[:, None] * half / np.maximum(special.gammaincinv(half, levels), 1e-300)
                 found[some] = _tail(size_of, spread + normal[:, None], weights, scales[some])
                 small = some[(found[some] < _SURE) | (size_of > _FAR)]
+                if not len(small):
+                    continue
                 at, of, with_degrees, other = (part[small] for part in parts)
                 bound = _tail_bound(at, of, with_degrees, other, scales[small])
                 found[small] = np.where(parts[0][small] > _FAR, bound, np.minimum(bound, _SURE))

@@ -7,6 +7,7 @@ from discreet.stats.count_methods import CountMethods
 from discreet.stats.group_methods import GroupMethods
 from discreet.stats.likelihood_methods import LikelihoodMethods
 from discreet.stats.mean_methods import MeanMethods
+from discreet.stats.permutation_methods import PermutationMethods
 from discreet.stats.proportion_methods import ProportionMethods
 from discreet.stats.quantile_methods import QuantileMethods
 from discreet.stats.regression_methods import RegressionMethods
@@ -18,6 +19,7 @@ class Statistics(
     QuantileMethods,
     CountMethods,
     GroupMethods,
+    PermutationMethods,
     CorrelationMethods,
     RegressionMethods,
     LikelihoodMethods,

@@ -95,11 +95,11 @@ class Layout:
             if not self.table_weight:
                 break
             if column.levels is None:
-                shares.append(np.stack([(1 - code) / 2, (1 + code) / 2], 1))
+                shares.append(np.stack([(1 - code) / 2, (1 + code) / 2]).T)
             else:
-                shares.append((code[:, None] == np.arange(len(column.levels))).astype(np.float64))
+                shares.append((code == np.arange(len(column.levels))[:, None]).astype(np.float64).T)
         products = [self.design.of_codes(monomial, kept) for monomial, _ in self.weights]
-        return coded_rows(shares, np.stack(products, 1) if products else np.zeros((int(known.sum()), 0)))
+        return coded_rows(shares, np.stack(products).T if products else np.zeros((int(known.sum()), 0)))
 
     def variance(self, unit_noise: float) -> float:
         """The variance of the noise in a typical score, if every number has noise of this variance. Only compared."""

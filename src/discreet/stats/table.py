@@ -58,6 +58,7 @@ class TableStatistics(Closed):
     mann_whitney = _released(Statistics.mann_whitney)
     kruskal = _released(Statistics.kruskal)
     wilcoxon = _released(Statistics.wilcoxon)
+    permutation = _released(Statistics.permutation)
     quantile = _released(Statistics.quantile)
     risk_ratio = _released(Statistics.risk_ratio)
 
@@ -83,5 +84,6 @@ class ExplainedStatistics(Closed):
     mann_whitney = _explained(Statistics.mann_whitney)
     kruskal = _explained(Statistics.kruskal)
     wilcoxon = _explained(Statistics.wilcoxon)
+    permutation = _explained(Statistics.permutation)
     quantile = _explained(Statistics.quantile)
     risk_ratio = _explained(Statistics.risk_ratio)
