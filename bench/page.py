@@ -66,6 +66,7 @@ COMMANDS = {
     "curves": "curves",
     "adaptive": "adaptive",
     "stats_counts": "stats_counts",
+    "stats_levels": "stats_levels",
     "local": "local",
     "shuffle": "shuffle",
     "channel": "channel",

@@ -19,12 +19,12 @@ from discreet.stats.noisy_shares import Alternative, Noise, values_kept
 from discreet.stats.unsure_squares import UnsureSquares, noise_of, p_value_of, skewness_of
 
 Floats = NDArray[np.float64]
-_SMALL, _FAR, _CLEAR, _ENOUGH = 0.25, 64.0, 6.0, 8.0
-"""How large the noise of a variance may be; how many deviations of u·v − ρ·(u² + v²)/2 for normal columns a unit may
-count for (two-point columns have far more than normal ones); and how far squares should be above their noise.
+_SMALL, _FAR, _CLEAR, _ENOUGH = 0.25, 32.0, 6.0, 8.0
+"""How large the noise of a variance may be; where squares are cut off, in deviations of u·v − ρ·(u² + v²)/2 for normal
+columns (two-point columns have larger ones); and how far squares should be above their noise.
 """
-_TWICE = 2.0
-"""Squares of few units vary together with the total itself: their own variance counts twice."""
+_OWN_FAR = 16.0
+"""Few units are more of their own deviations away."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,8 @@ class NoisyCorrelation:
             return UnsureSquares(np.array(0.0), np.zeros(1), 0.0, 0.0, 0.0), *noise
         one = np.ones((*np.shape(self.squares), 1))
         own = noise_of(one, self.square_noise.laplace, self.square_noise.normal)
-        return UnsureSquares(np.asarray(self.squares), *own, _TWICE, self.reach), *noise
+        most = np.clip(_OWN_FAR**2 * self.of_one**2 * np.asarray(self.squares) / self.count, 1e-6, 1.0)
+        return UnsureSquares(np.asarray(self.squares), *own, most, self.reach), *noise
 
     def p_of(self, value: Any, level: float | None = None, *, sampled: bool = True) -> Floats:
         """The p-value of the hypothesis that the correlation is this. 1 where nothing is known."""
