@@ -1,7 +1,7 @@
 """Levels of tests and coverage of intervals over skewed, heavy-tailed, tiny and clustered data.
 
-Every cell has by default 10,000 simulated samples and releases, with noise of the law that is drawn. Where a p-value is itself
-simulated, it has 99 draws: its level is the same for any number of them. `--only anova` prints the tables of one family.
+Every cell has by default 10,000 simulated samples and releases, with noise of the law that is drawn. Where a p-value is
+itself simulated, it has 99 draws: its level is the same for any number of them. `--only anova` has one family alone.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ EPSILONS = (0.05, 0.5, 1.0, 5.0)
 LEVELS = np.array([0.05, 0.01])
 RNG = np.random.default_rng(28)
 ABOUT = """tests under their hypothesis: how often the p-value is at most 5% / at most 1%. Intervals: how often 95% / 99%
-intervals have the value of the population. Cells that miss by more than the binomial error (99%) are **marked**. Where
+ones have the value of the population. Cells that miss by more than the binomial error (99%) are **marked**. Where
 the noise is too large, nothing is said: p is 1 and intervals are infinite. Declared ranges clip heavy tails."""
 Missed = Callable[[float, int], Iterator[Floats]]
 """For an ε and a number of runs, p-values or for each level whether it was missed."""
