@@ -67,6 +67,7 @@ COMMANDS = {
     "adaptive": "adaptive",
     "stats_counts": "stats_counts",
     "stats_permutation": "stats_permutation",
+    "stats_levels": "stats_levels",
     "local": "local",
     "shuffle": "shuffle",
     "channel": "channel",

@@ -19,8 +19,8 @@ from discreet.mechanisms.counts.step_tallies import StepTallies
 from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.noise.smoothed import SmoothedCount
 from discreet.mechanisms.noise.steps import Steps
-from discreet.mechanisms.quantiles.rank_scores import RankScores
 from discreet.mechanisms.quantiles.permutation_test import PermutationTest
+from discreet.mechanisms.quantiles.rank_scores import RankScores
 from discreet.mechanisms.selection.person_limits import PersonLimits
 from discreet.mechanisms.selection.support_limit import SupportLimit
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys

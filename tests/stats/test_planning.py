@@ -35,7 +35,7 @@ def test_two_means_as_written() -> None:
 def test_without_privacy_as_in_textbooks(test: Any, effect: Any, without: int) -> None:
     found = dp.stats.sample_size(test, effect=effect, epsilon=50)
     assert found.without_privacy == pytest.approx(without, abs=2)
-    assert without - 2 <= found < 1.3 * without + 4
+    assert without - 2 <= found < 1.4 * without + 4  # few rows: rare values may hide in the range
 
 
 @pytest.mark.slow

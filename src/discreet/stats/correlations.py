@@ -14,11 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.stats.laws import one_sided
 from discreet.stats.noisy_shares import Alternative, Noise, values_kept
-from discreet.stats.unsure_squares import UnsureSquares, noise_of, p_value_of
+from discreet.stats.unsure_squares import UnsureSquares, noise_of, p_value_of, skewness_of
 
 Floats = NDArray[np.float64]
-_SMALL, _FAR, _CLEAR, _ENOUGH = 0.25, 16.0, 6.0, 8.0
+_SMALL, _FAR, _CLEAR, _ENOUGH = 0.25, 32.0, 6.0, 8.0
+"""How large the noise of a variance may be; where squares are cut off, in deviations of u·v − ρ·(u² + v²)/2 for normal
+columns (two-point columns have larger ones); and how far squares should be above their noise.
+"""
+_OWN_FAR = 16.0
+"""Few units are more of their own deviations away."""
 
 
 @dataclass(frozen=True)
@@ -97,17 +103,21 @@ class NoisyCorrelation:
         form = self.form(self.correlation)
         return np.asarray(np.einsum("na,ab,nb->n", values, form, values, optimize=True)[:, None] / np.sqrt(self.reach))
 
+    def _error(self, value: Any, sampled: bool) -> tuple[UnsureSquares, Floats, Floats]:
+        """The sampling variance of the total at a hypothesis, and the law of its noise."""
+        weights = np.einsum("...ab,kab->...k", self.form(value), self.matrices, optimize=True)
+        noise = noise_of(weights, self.noise.laplace, self.noise.normal)
+        if not sampled:
+            return UnsureSquares(np.array(0.0), np.zeros(1), 0.0, 0.0, 0.0), *noise
+        one = np.ones((*np.shape(self.squares), 1))
+        own = noise_of(one, self.square_noise.laplace, self.square_noise.normal)
+        most = np.clip(_OWN_FAR**2 * self.of_one**2 * np.asarray(self.squares) / self.count, 1e-6, 1.0)
+        return UnsureSquares(np.asarray(self.squares), *own, most, self.reach), *noise
+
     def p_of(self, value: Any, level: float | None = None, *, sampled: bool = True) -> Floats:
         """The p-value of the hypothesis that the correlation is this. 1 where nothing is known."""
-        weights = np.einsum("...ab,kab->...k", self.form(value), self.matrices, optimize=True)
-        laplace, normal = noise_of(weights, self.noise.laplace, self.noise.normal)
         total = self.count * (self.correlation - np.asarray(value, dtype=np.float64))
-        squares = UnsureSquares(np.array(0.0), np.zeros(1), 0.0, 0.0, 0.0)
-        if sampled:
-            one = np.ones((*np.shape(self.squares), 1))
-            own = noise_of(one, self.square_noise.laplace, self.square_noise.normal)
-            squares = UnsureSquares(np.asarray(self.squares), *own, 1.0, self.reach)
-        return np.where(self.is_known, p_value_of(total, squares, laplace, normal, level), 1.0)
+        return np.where(self.is_known, p_value_of(total, *self._error(value, sampled), level), 1.0)
 
     # --- one release --------------------------------------------------------------------------------------------
 
@@ -122,7 +132,7 @@ class NoisyCorrelation:
         if alternative == "two-sided" or not bool(self.is_known):
             return both
         toward = (float(self.correlation) > null) == (alternative == "greater")
-        return both / 2 if toward else 1 - both / 2
+        return float(one_sided(both, toward, skewness_of(*self._error(null, True))))
 
     def interval(self, confidence: float, *, sampled: bool = True) -> tuple[float, float]:
         level = 1 - confidence

@@ -16,14 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from discreet.stats.common_means import p_of_several, table_of
 from discreet.stats.means import MeanOf
 from discreet.stats.noisy_shares import NoisyShares
 from discreet.stats.public_numbers import PublicNumbers, p_simulated
 
 Floats = NDArray[np.float64]
 DRAWS = 9_999
-_MEANS = 31
-"""How many common means are tried if the size of a group is not known."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +59,7 @@ class EqualMeans:
         if all(bool(group.size_is_known) for group in self.groups):
             return self._at(self.common)
         # each group by itself, for the common mean that fits best: right even if a group is empty
-        means = np.linspace(0.0, 1.0, _MEANS)
-        least = np.min([group.p_of_mean(means) for group in self.groups], axis=0)
-        return self._at(self.common)[0], float(np.minimum(1.0, len(self.groups) * least).max())
+        return self._at(self.common)[0], p_of_several([table_of(group, "two-sided") for group in self.groups])
 
     def _at(self, mean: float) -> tuple[float, float]:
         """The test for the common mean close to this one that fits best."""

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.stats.laws import one_sided
 from discreet.stats.noisy_shares import Alternative, Noise
-from discreet.stats.unsure_squares import UnsureSquares, law_of, noise_of, p_value_of
+from discreet.stats.unsure_squares import UnsureSquares, law_of, noise_of, p_value_of, skewness_of
 
 Floats = NDArray[np.float64]
 _STEPS = np.array([1.0, 1.5, 1.9, 2.2, 2.6, 3.2, 4.5, 7.0, 12.0, 30.0, 200.0, 10000.0])
@@ -180,6 +181,15 @@ class NoisyRegression:
         found = p_value_of(total, squares, laplace, normal, level)
         return np.where(self.is_known, found, 1.0)
 
+    def p_to_one_side(self, place: int, value: float, alternative: Alternative) -> float:
+        """The p-value of one release against coefficients that are all greater, or all less."""
+        both = self.p_of(place, value)
+        if not bool(self.is_known):
+            return 1.0
+        total, laplace, normal = self._score(place, value)
+        toward = float(total) > 0 if alternative == "greater" else float(total) < 0
+        return float(one_sided(both, toward, skewness_of(self.squares_of(place), laplace, normal)))
+
     def deviations(self) -> Floats:
         """The standard deviation of each coefficient's error; NaN where nothing is known."""
         found = []
@@ -232,11 +242,11 @@ class CoefficientOf:
     def p_value(self, null: float, alternative: Alternative) -> float:
         if not bool(self.model.is_known):
             return 1.0
-        both = float(self.model.p_of(self.place, null / self.unit - self.start))
+        value = null / self.unit - self.start
         if alternative == "two-sided":
-            return both
-        toward = (self.value > null) == (alternative == "greater")
-        return both / 2 if toward else 1 - both / 2
+            return float(self.model.p_of(self.place, value))
+        flipped: Alternative = "less" if alternative == "greater" else "greater"
+        return self.model.p_to_one_side(self.place, value, alternative if self.unit > 0 else flipped)
 
     def interval(self, confidence: float, *, sampled: bool = True) -> tuple[float, float]:
         low, high = self.model.interval(self.place, confidence, sampled=sampled)

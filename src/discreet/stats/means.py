@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.stats.noisy_shares import Alternative, NoisyShares, p_of, values_kept
+from discreet.stats.common_means import p_of_two, table_of
+from discreet.stats.noisy_shares import Alternative, NoisyShares, farthest, p_of, values_kept
 
 Floats = NDArray[np.float64]
-_GRID = 21
-"""Means at which each group is looked at by itself."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,8 @@ class MeanOf:
     def p_of_mean(self, mean: Any, alternative: Alternative = "two-sided", *, sampled: bool = True) -> Floats:
         """The p-value of the hypothesis that the mean of t is this."""
         rest = self.less(mean)
-        return p_of(self.shares.total(rest), self.shares.error(rest, sampled=sampled), alternative)
+        law = self.shares.error(rest, sampled=sampled)
+        return p_of(self.shares.total(rest), law, alternative, farthest(rest, alternative))
 
     # --- in the unit of the column ------------------------------------------------------------------------------
 
@@ -108,7 +108,8 @@ class DifferenceOf:
     def _p_of_both(self, gap: Floats, alternative: Alternative, sampled: bool) -> Floats:
         """From the difference of the two means, with the error that it has if the hypothesis is true."""
         rest = self.rest(gap)
-        return p_of(self.shares.total(rest), self.shares.error(rest, sampled=sampled), alternative)
+        law = self.shares.error(rest, sampled=sampled)
+        return p_of(self.shares.total(rest), law, alternative, farthest(rest, alternative))
 
     def rest(self, gap: Floats) -> Floats:
         """The function whose total is the difference of the means less `gap`, with the mean that fits best."""
@@ -120,24 +121,9 @@ class DifferenceOf:
 
     def _p_of_each(self, gap: Floats, alternative: Alternative, sampled: bool) -> Floats:
         """From each mean by itself, for the pair of means that fits best: right even if a group is empty."""
-        one, other = self._tables(alternative, sampled)
-        grid = np.linspace(0.0, 1.0, _GRID).reshape(-1, *([1] * max(np.ndim(gap), one.ndim - 1)))
-        place = np.clip((grid + gap) * (_GRID - 1), 0, _GRID - 1)
-        below = np.minimum(place.astype(np.int64), _GRID - 2)
-        one, other = (np.broadcast_to(p.reshape(_GRID, *([1] * (place.ndim - p.ndim)), *p.shape[1:]), place.shape)
-                      for p in (one, other))  # fmt: skip
-        near, next_one = np.take_along_axis(other, below, 0), np.take_along_axis(other, below + 1, 0)
-        both = np.minimum(one, near + (place - below) * (next_one - near))
-        possible = (grid + gap >= -1 / _GRID) & (grid + gap <= 1 + 1 / _GRID)
-        return np.asarray(np.minimum(1.0, 2 * np.where(possible, both, 0.0)).max(0))
-
-    def _tables(self, alternative: Alternative, sampled: bool) -> tuple[Floats, Floats]:
-        """The p-values of all means on a grid, of the first group and of the second."""
         flipped: dict[Alternative, Alternative] = {"two-sided": "two-sided", "greater": "less", "less": "greater"}
-        releases = np.ndim(self.first.size)
-        grid = np.linspace(0.0, 1.0, _GRID).reshape(-1, *([1] * releases))
-        first = self.first.p_of_mean(grid, flipped[alternative], sampled=sampled)
-        return first, self.second.p_of_mean(grid, alternative, sampled=sampled)
+        one = table_of(self.first, flipped[alternative], sampled=sampled)
+        return p_of_two(one, table_of(self.second, alternative, sampled=sampled), gap)
 
     # --- in the unit of the column ------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from discreet.exact.rational import exactly
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
-from discreet.stats.laws import ErrorLaw
+from discreet.stats.laws import ErrorLaw, one_sided
 
 Floats = NDArray[np.float64]
 Pairs = tuple[tuple[int, int], ...]
@@ -90,8 +90,9 @@ class NoisyShares:
 
         The sampling variance is the noisy sum of squares. It has an error of its own: noise of a known variance τ², and
         sampling, by which the squares of a function that is at most R vary by at most R²·(sum of squares). The law is
-        Student's, with the degrees of freedom that fit these two (Satterthwaite). So the fewest that the range allows
-        are used, and no other assumption about the rows is made. `reach` is R, where it is less than the largest |g_v|.
+        Student's, with the degrees of freedom that fit these two (Satterthwaite). Sampling counts twice: where few rows
+        make up the sum, it is small just when the total is far away. So the fewest degrees that the range allows are
+        used, and no other assumption about the rows is made. `reach` is R, where it is less than the largest |g_v|.
         """
         coefficients = self.of_total(values)
         if not sampled:
@@ -100,17 +101,24 @@ class NoisyShares:
         unsure = np.sqrt((weights**2).sum(-1) * self.noise.variance)
         squares = np.maximum((self.numbers * weights).sum(-1), np.maximum(unsure, 1e-12))
         largest = np.abs(values).max(-1) if reach is None else reach
-        degrees = 2 * squares**2 / (largest**2 * squares + unsure**2)
+        degrees = 2 * squares**2 / (2 * largest**2 * squares + unsure**2)
         return self.noise.law(coefficients, squares, np.maximum(degrees, 0.3))
 
 
-def p_of(total: Any, law: ErrorLaw, alternative: Alternative = "two-sided") -> Floats:
-    """The probability under `law` of an error as extreme as `total`, in the direction of the alternative."""
+def p_of(total: Any, law: ErrorLaw, alternative: Alternative = "two-sided", reach: Any = 0.0) -> Floats:
+    """The probability under `law` of an error as extreme as `total`, in the direction of the alternative. `reach` is
+    how far a unit can be to the other side (see `one_sided`).
+    """
     both = law.beyond(total)
     if alternative == "two-sided":
         return both
     toward = np.asarray(total) > 0 if alternative == "greater" else np.asarray(total) < 0
-    return np.where(toward, both / 2, 1 - both / 2)
+    return one_sided(both, toward, reach * law.variance / np.maximum(law.deviation, 1e-150) ** 3)
+
+
+def farthest(values: Floats, alternative: Alternative) -> Floats:
+    """How far a unit can be on the side that an alternative does not look at."""
+    return np.asarray(np.maximum(values if alternative == "less" else -values, 0.0).max(-1))
 
 
 def values_kept(p_of_value: Callable[[Floats], Floats], ends: tuple[float, float], best: float, miss: float) -> Any:

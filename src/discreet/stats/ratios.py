@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.stats.noisy_shares import Alternative, NoisyShares, p_of, values_kept
+from discreet.stats.noisy_shares import Alternative, NoisyShares, farthest, p_of, values_kept
 
 Floats = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ class RatioOf:
         rest = self.x * cosine - self.y * sine
         reach = np.max([np.abs(x * cosine - y * sine) for x, y in self.corners], axis=0)[..., 0]
         law = self.shares.error(rest, sampled=sampled, reach=reach)
-        return p_of(self.shares.total(rest), law, alternative)
+        return p_of(self.shares.total(rest), law, alternative, reach)
 
     @cached_property
     def _totals(self) -> tuple[float, float]:
@@ -92,7 +92,8 @@ class VarianceOf:
         size, mean, squares, more = self._about
         variance = np.asarray(variance, dtype=np.float64)
         function = self._distance(mean) - variance[..., None] * self.member
-        found = p_of(squares + more - size * variance, self.shares.error(function, sampled=sampled), alternative)
+        law = self.shares.error(function, sampled=sampled)
+        found = p_of(squares + more - size * variance, law, alternative, farthest(function, alternative))
         return np.where(self.shares.is_known(self.member), found, 1.0)  # of no rows, nothing is known
 
     @property

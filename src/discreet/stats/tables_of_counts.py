@@ -28,8 +28,10 @@ DRAWS, FEWEST, CELLS_DRAWN = 9_999, 1_999, 600_000
 """The number of simulated releases at most and at least, and about how many simulated cells there are."""
 _ROUNDS = 5
 """How often each side of a table is fitted. Further rounds change little."""
-_EVEN, _LEAST_EVEN = 0.7, 0.02
-"""How many standard errors margins are evened by; and when that is too little to matter."""
+_EVEN, _NOISY_EVEN, _LARGER, _LEAST_EVEN = 0.7, 3.0, 1.5, 0.02
+"""How many standard errors margins are evened by, of the sample and of the noise; how many of the noise the number of
+rows is raised by; and when evening is too little to matter.
+"""
 _TINY = 1e-9
 
 
@@ -122,16 +124,17 @@ def draws_for(cells: int) -> int:
 
 
 def evened(expected: Floats, variance: float) -> tuple[Floats, Floats]:
-    """The same independent table with margins that are more even, by about what is not known about them; and how much.
+    """A table of a few more rows, with margins that are more even, by about what is not known about them; and how much.
 
-    With few rows, fitted margins are more uneven than the true ones, and the p-value would be a little too small.
+    With few rows, fitted margins are more uneven than the true ones, and the p-value would be a little too small. With
+    much noise, a number of rows that is fitted too small makes it too small as well.
     """
     size = np.maximum(expected.sum((-2, -1), keepdims=True), _TINY)
     rows, columns = expected.sum(-1, keepdims=True) / size, expected.sum(-2, keepdims=True) / size
-    known = size**2 / (size + variance * expected.shape[-1] * expected.shape[-2])
-    part = np.minimum(_EVEN / np.sqrt(np.maximum(known, _TINY)), 0.5)
+    noise = variance * expected.shape[-1] * expected.shape[-2]
+    part = np.minimum(np.sqrt(_EVEN**2 / size + _NOISY_EVEN**2 * noise / size**2), 0.5)
     rows, columns = (1 - part) * rows + part / rows.shape[-2], (1 - part) * columns + part / columns.shape[-1]
-    return np.asarray(size * rows * columns), part
+    return np.asarray((size + _LARGER * np.sqrt(noise)) * rows * columns), part
 
 
 def p_of_independence(counts: Floats, noise: NoiseOfCounts, draws: int | None = None) -> tuple[float, float]:

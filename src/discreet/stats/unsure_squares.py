@@ -93,6 +93,13 @@ def law_of(squares: UnsureSquares, laplace: Any, normal: Any) -> ErrorLaw:
     return ErrorLaw(variance, np.broadcast_to(squares.degrees, shape), laplace, normal)
 
 
+def skewness_of(squares: UnsureSquares, laplace: Any, normal: Any) -> Floats:
+    """The largest skewness of an error with this sampling variance and this noise."""
+    law = law_of(squares, laplace, normal)
+    farthest = np.sqrt(np.maximum(squares.reach * squares.factor, 0.0))
+    return np.asarray(farthest * law.variance / np.maximum(law.deviation, 1e-150) ** 3)
+
+
 def p_value_of(total: Any, squares: UnsureSquares, laplace: Any, normal: Any, level: float | None = None) -> Floats:
     """The two-sided p-value of an error of this size. With a `level`, only whether it is above that is right."""
     total, normal = np.broadcast_arrays(np.asarray(total, dtype=np.float64), np.asarray(normal, dtype=np.float64))
