@@ -48,8 +48,8 @@ RUNS, DRAWS, CHUNK = 10_000, 99, 1_000
 EPSILONS = (0.05, 0.5, 1.0, 5.0)
 LEVELS = np.array([0.05, 0.01])
 RNG = np.random.default_rng(28)
-ABOUT = """tests under their hypothesis: how often the p-value is at most 5% / at most 1%. Intervals: how often 95% / 99%
-ones have the value of the population. Cells that miss by more than the binomial error (99%) are **marked**. Where
+ABOUT = """tests under their hypothesis: how often the p-value is at most 5% / at most 1%. Intervals: how often 95% or
+99% ones have the value of the population. Cells that miss by more than the binomial error (99%) are **marked**. Where
 the noise is too large, nothing is said: p is 1 and intervals are infinite. Declared ranges clip heavy tails."""
 Missed = Callable[[float, int], Iterator[Floats]]
 """For an ε and a number of runs, p-values or for each level whether it was missed."""
