@@ -16,6 +16,7 @@ from discreet.exact.laws import Shape
 from discreet.exact.rational import exactly
 from discreet.guarantees.unit import person, row
 from discreet.mechanisms.counts.step_tallies import StepTallies
+from discreet.mechanisms.learning.centered_descent import CenteredDescent
 from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.noise.smoothed import SmoothedCount
 from discreet.mechanisms.noise.steps import Steps
@@ -24,6 +25,7 @@ from discreet.mechanisms.quantiles.rank_scores import RankScores
 from discreet.mechanisms.selection.person_limits import PersonLimits
 from discreet.mechanisms.selection.support_limit import SupportLimit
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
+from discreet.rows.losses import Softmax
 
 from ..refusing import refuses
 
@@ -294,6 +296,14 @@ CASES = {
         lambda m: m.guarantee(),
         lambda m: replace(noise_with_less(m), tree=with_field("scale", LESS)(m.tree)),
         ("Pure", "Approx"),
+    ),
+    "CenteredDescent": Case(
+        lambda g: CenteredDescent.for_guarantee(
+            g, columns=4, unit=row(), loss=Softmax(2), dimension=10, steps=7, clip=0.5, size=100
+        ),
+        lambda m: m.guarantee(),
+        lambda m: replace(noise_with_less(m), descent=noise_with_less(m.descent)),
+        ("Approx",),
     ),
     "RandomizedResponse": Case(
         lambda g: dp.RandomizedResponse.for_guarantee(g, choices=CHOICES),

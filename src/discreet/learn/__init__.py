@@ -4,6 +4,7 @@ from discreet.learn.checks import expected_failed_checks
 from discreet.learn.classification import LinearSVC, LogisticRegression
 from discreet.learn.clustering import KMeans
 from discreet.learn.decomposition import PCA
+from discreet.learn.features import FeatureClassifier, Scattering
 from discreet.learn.linear import LinearRegression, Ridge
 from discreet.learn.naive_bayes import GaussianNB
 from discreet.learn.plots import plot_accuracy, plot_learning_curve
@@ -18,6 +19,7 @@ __all__ = [
     "Affine",
     "Box",
     "Descent",
+    "FeatureClassifier",
     "GaussianNB",
     "HuberRegressor",
     "KMeans",
@@ -31,6 +33,7 @@ __all__ = [
     "QuantileRegressor",
     "RangeScaler",
     "Ridge",
+    "Scattering",
     "Simplex",
     "StandardScaler",
     "WithinRadius",
