@@ -1,0 +1,120 @@
+"""Ranges of columns of numbers, found with two noisy histograms: by size, and then in equal parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.exact.rational import Number, check_count, check_positive, exactly, significant, sqrt_up
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.unit import Unit, row
+from discreet.mechanisms.learning.moments import calibrate_noise, noisy_units, within_deviations
+from discreet.mechanisms.noise.lattice import step_for
+from discreet.mechanisms.protocol import plain_sensitivity, tidy
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
+
+Floats = NDArray[np.float64]
+OCTAVES = range(-20, 41)
+"""Numbers are first sorted by size: one cell for each doubling on either side of 0, and one around 0."""
+PARTS = 64
+SEEN = 4.0
+"""A cell counts as occupied if its noisy count is above this many deviations."""
+
+
+class Tally(Protocol):
+    """Columns of numbers that can be counted."""
+
+    def counts(self, edges: list[Floats]) -> NDArray[np.int64]:
+        """How many numbers of each column are in each cell between its edges: columns × cells."""
+
+
+def octave_edges() -> Floats:
+    """The edges between the cells of the first histogram."""
+    positive = 2.0 ** np.array(OCTAVES)
+    return np.concatenate([-positive[::-1], positive])
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundRanges:
+    """Finds a range for each of `columns`: the cells of two histograms that hold clearly more rows than none.
+
+    The first histogram has one cell for each doubling of the size of a number. The second divides what the first found
+    into 64 equal parts. `coarse` and `fine` are the standard deviations of their noise. The result is a dict: the
+    `ranges`, columns × 2. A column with hardly any numbers gets the range of its largest noisy count.
+
+    Promise: a row is in at most one cell of each column and histogram. So it moves the counts by at most
+    columns·(1/coarse² + 1/fine²) in squared deviations of the noise, and a replaced row by twice that. The cells of the
+    second histogram depend on the noisy counts of the first alone. k rows move the counts k times as far.
+    Error: none is stated, because how much of a column lies outside its range depends on the data.
+    """
+
+    columns: int
+    coarse: Number
+    fine: Number
+
+    def __post_init__(self) -> None:
+        check_count(self.columns, "columns")
+        check_positive(self.coarse, "coarse")
+        check_positive(self.fine, "fine")
+
+    def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
+        """How far one unit can move all counts together, in deviations of their noise."""
+        squared = self.columns * (1 / exactly(self.coarse) ** 2 + 1 / exactly(self.fine) ** 2)
+        if unit is not None and unit.neighbors == "replace":
+            squared *= 2
+        rows = check_count(rows_per_person, "rows_per_person")
+        return Sensitivity(rows * sqrt_up(squared), "L2", unit=unit, dimension=self._every)
+
+    @property
+    def _every(self) -> int:
+        return self.columns * (2 * len(OCTAVES) + 1 + PARTS)
+
+    def _step(self, deviation: Number) -> Fraction:
+        return min(Fraction(1), step_for(exactly(deviation)))
+
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
+        """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
+        bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2")
+        coarsest = min((exactly(one) / self._step(one)) ** 2 for one in (self.coarse, self.fine))
+        return within_deviations(bound.exact**2, coarsest, self._every, bound.unit)
+
+    @classmethod
+    def for_guarantee(
+        cls, guarantee: Guarantee, *, columns: int, unit: Unit | None = None, rows_per_person: int = 1
+    ) -> Self:
+        """The least noise that keeps `guarantee`, the same in both histograms."""
+
+        def make(scale: Fraction) -> Any:
+            deviation = tidy(significant(scale, up=True))
+            return cls(columns=columns, coarse=deviation, fine=deviation)
+
+        found: Self = calibrate_noise(make, guarantee, unit, rows_per_person)
+        return found
+
+    def error(self, confidence: float) -> Accuracy:
+        why = "how much of a column lies outside its range depends on the data"
+        return Accuracy(amount=None, confidence=check_confidence(confidence), of="range", reason=why)
+
+    def _draw(self, value: Tally) -> dict[str, Any]:
+        octaves = [octave_edges()] * self.columns
+        ranges = self._occupied(value, octaves, self.coarse)
+        parts = [np.linspace(low, high, PARTS + 1)[1:-1] for low, high in ranges]
+        return {"ranges": self._occupied(value, parts, self.fine, ranges)}
+
+    def _occupied(self, value: Tally, edges: list[Floats], noise: Number, within: Any = None) -> Floats:
+        """From the first to the last cell that is clearly not empty, by noisy counts alone."""
+        deviation = exactly(noise)
+        noisy = noisy_units(value.counts(edges), Fraction(1), self._step(noise), deviation**2)
+        found = np.empty((self.columns, 2))
+        for place, (counts, inner) in enumerate(zip(noisy, edges, strict=True)):
+            ends = np.array([-(2.0 ** (OCTAVES[-1] + 1)), 2.0 ** (OCTAVES[-1] + 1)]) if within is None else within[place]
+            whole = np.concatenate([ends[:1], inner, ends[1:]])
+            seen = np.flatnonzero(counts > SEEN * float(deviation))
+            first, last = (seen[0], seen[-1]) if len(seen) else (int(counts.argmax()),) * 2
+            found[place] = whole[first], whole[last + 1]
+        return found
