@@ -115,7 +115,7 @@ class Additive(Private):
 
     `ranges` declares a public (low, high) for columns of numbers: a dict by name or position, or a list with one entry
     for each column. Numbers outside are read as the nearest end. The range of any other column of numbers is found
-    privately, for a twentieth of the cost. `categories` declares the values of other columns in the same way. All other
+    privately, for a tenth of the cost. `categories` declares the values of other columns in the same way. All other
     cells share one more bin. Columns of text need categories. `pairs` names columns that are also learned together.
     With `n_samples` the number of rows is public. Otherwise it is counted privately. `steps`, `clip` (of the slope of a
     row), `learning_rate` and `radius` are those of the descent. None uses the default, which is computed only from

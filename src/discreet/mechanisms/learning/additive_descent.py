@@ -26,7 +26,7 @@ from discreet.rows.binned import BinnedExamples
 from discreet.rows.examples import row_norm, unit_of
 
 Floats = NDArray[np.float64]
-SHARE = Fraction(1, 20)
+SHARE = Fraction(1, 10)
 """What ranges may cost, as a part of the variance that the descent costs."""
 NOISE = 0.7
 """How much noise a weight may have in the end: less than for a linear model, because there are many more weights."""

@@ -19,11 +19,14 @@ from discreet.mechanisms.protocol import plain_sensitivity, tidy
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 
 Floats = NDArray[np.float64]
-OCTAVES = range(-20, 41)
-"""Numbers are first sorted by size: one cell for each doubling on either side of 0, and one around 0."""
-PARTS = 64
-SEEN = 4.0
+OCTAVES = range(-20, 41, 2)
+"""Numbers are first sorted by size: one cell for each factor of 4 on either side of 0, and one around 0."""
+LARGEST = 2.0**42
+PARTS = 32
+SEEN = 3.5
 """A cell counts as occupied if its noisy count is above this many deviations."""
+LEAST, MOST = 0.005, 0.15
+"""The share of the rows that may lie beyond each end, from much data and from little."""
 
 
 class Tally(Protocol):
@@ -41,10 +44,10 @@ def octave_edges() -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class FoundRanges:
-    """Finds a range for each of `columns`: the cells of two histograms that hold clearly more rows than none.
+    """Finds a range for each of `columns` that holds most of its numbers, with two histograms.
 
-    The first histogram has one cell for each doubling of the size of a number. The second divides what the first found
-    into 64 equal parts. `coarse` and `fine` are the standard deviations of their noise. The result is a dict: the
+    The first histogram has one cell for each factor of 4 of the size of a number. The second divides what the first found
+    into 32 equal parts. `coarse` and `fine` are the standard deviations of their noise. The result is a dict: the
     `ranges`, columns × 2. A column with hardly any numbers gets the range of its largest noisy count.
 
     Promise: a row is in at most one cell of each column and histogram. So it moves the counts by at most
@@ -102,19 +105,37 @@ class FoundRanges:
 
     def _draw(self, value: Tally) -> dict[str, Any]:
         octaves = [octave_edges()] * self.columns
-        ranges = self._occupied(value, octaves, self.coarse)
-        parts = [np.linspace(low, high, PARTS + 1)[1:-1] for low, high in ranges]
-        return {"ranges": self._occupied(value, parts, self.fine, ranges)}
+        first = [_occupied(counts, float(exactly(self.coarse))) for counts in self._noisy(value, octaves, self.coarse)]
+        parts = [np.linspace(low, high, PARTS + 1)[1:-1] for low, high in first]
+        second = self._noisy(value, parts, self.fine)
+        deviation = float(exactly(self.fine))
+        ranges = [_bulk(counts, low, high, deviation) for counts, (low, high) in zip(second, first, strict=True)]
+        return {"ranges": np.array(ranges)}
 
-    def _occupied(self, value: Tally, edges: list[Floats], noise: Number, within: Any = None) -> Floats:
-        """From the first to the last cell that is clearly not empty, by noisy counts alone."""
-        deviation = exactly(noise)
-        noisy = noisy_units(value.counts(edges), Fraction(1), self._step(noise), deviation**2)
-        found = np.empty((self.columns, 2))
-        for place, (counts, inner) in enumerate(zip(noisy, edges, strict=True)):
-            ends = np.array([-(2.0 ** (OCTAVES[-1] + 1)), 2.0 ** (OCTAVES[-1] + 1)]) if within is None else within[place]
-            whole = np.concatenate([ends[:1], inner, ends[1:]])
-            seen = np.flatnonzero(counts > SEEN * float(deviation))
-            first, last = (seen[0], seen[-1]) if len(seen) else (int(counts.argmax()),) * 2
-            found[place] = whole[first], whole[last + 1]
-        return found
+    def _noisy(self, value: Tally, edges: list[Floats], noise: Number) -> Floats:
+        return noisy_units(value.counts(edges), Fraction(1), self._step(noise), exactly(noise) ** 2)
+
+
+def _occupied(counts: Floats, deviation: float) -> tuple[float, float]:
+    """From the first to the last cell that is clearly not empty, by noisy counts alone."""
+    ends = np.concatenate([[-LARGEST], octave_edges(), [LARGEST]])
+    seen = np.flatnonzero(counts > SEEN * deviation)
+    first, last = (seen[0], seen[-1]) if len(seen) else (int(counts.argmax()),) * 2
+    return float(ends[first]), float(ends[last + 1])
+
+
+def _bulk(counts: Floats, low: float, high: float, deviation: float) -> tuple[float, float]:
+    """The range without its thin ends, by noisy counts of equal parts alone.
+
+    Beyond each end lies about a share q of the rows, which grows with the noise. The range is then extended as if the
+    rows were evenly spread.
+    """
+    below = np.concatenate([[0.0], np.maximum.accumulate(np.cumsum(counts))])
+    whole = max(float(below[-1]), 1.0)
+    share = float(np.clip(2 * deviation * PARTS**0.5 / whole, LEAST, MOST))
+    first = int(np.searchsorted(below, share * whole, side="right")) - 1
+    last = int(np.searchsorted(below, (1 - share) * whole, side="left"))
+    first, last = min(first, PARTS - 1), max(last, first + 1)
+    part = (high - low) / PARTS
+    more = share / (1 - 2 * share) * (last - first) * part if share > LEAST else 0.0
+    return max(low, low + first * part - more), min(high, low + last * part + more)
