@@ -19,7 +19,7 @@ from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee
 from discreet.learn.base import Private, check_is_fitted, column_of, keep_columns, numbers_of, places_of
 from discreet.learn.bin_columns import Columns, Declared, declare, declared_width, place_of_column
-from discreet.learn.bin_tables import NEAR, PAIRED, ColumnBins, bins_for, pair_features
+from discreet.learn.bin_tables import PAIRED, ColumnBins, bins_for, pair_features
 from discreet.learn.shapes import CONFIDENCE, Shape, plot_shapes
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.additive_descent import AdditiveDescent
@@ -31,8 +31,8 @@ from discreet.rows.losses import Huber, Logistic, Loss, Softmax
 
 _mixins: Any = need("sklearn.base", "learn", "discreet.learn")
 Floats = NDArray[np.float64]
-STEPS, MOMENTUM, SLOPE = 150, 0.9, 0.5
-"""The steps, their momentum, and the slope at which a row is clipped, if nothing is set. Chosen on generated tables."""
+STEPS, MOMENTUM = 150, 0.9
+"""The steps and their momentum, if nothing is set. Chosen on generated tables, as are the two numbers of each class."""
 _ANY = Declared("", "numbers", range=(0.0, 1.0))
 
 
@@ -57,7 +57,9 @@ class Layout:
         """The bins of the columns of each pair, which are wider."""
         found = dict(zip(self.unknown, [] if ranges is None else ranges, strict=False))
         return [
-            tuple(bins_for(self.declared[one], found.get(one, (0.0, 1.0)), _parts(self.declared[one]), 0) for one in pair)  # type: ignore[misc]
+            tuple(
+                bins_for(self.declared[one], found.get(one, (0.0, 1.0)), _parts(self.declared[one]), 0) for one in pair
+            )  # type: ignore[misc]
             for pair in self.pairs
         ]
 
@@ -122,6 +124,7 @@ class Additive(Private):
     public numbers.
     """
 
+    _final_noise, _slope = 0.7, 0.5  # noise that may stay in a weight, and where the slope of a row is clipped
     shapes_: dict[str, Shape]
     intercept_: Any
 
@@ -164,7 +167,7 @@ class Additive(Private):
         declared, loss, tables = self.n_samples if size is None else size, self._loss(), layout.tables()
         many = loss.classes if isinstance(loss, Softmax) else 1
         weights = tables.dimension * many
-        norm = tables.longest * exactly(SLOPE if self.clip is None else self.clip)
+        norm = tables.longest * exactly(self._slope if self.clip is None else self.clip)
         return AdditiveDescent.for_guarantee(
             self._goal(),
             find=len(layout.unknown) + self._finds_target(),
@@ -180,6 +183,7 @@ class Additive(Private):
             learning_rate=self.learning_rate,
             region=max(10.0, 3 * weights**0.5) if self.radius is None and many == 1 else self.radius,
             momentum=MOMENTUM,
+            final_noise=self._final_noise,
         )
 
     # --- fitting --------------------------------------------------------------------------------------------
@@ -322,9 +326,7 @@ class Additive(Private):
 
 def _shape(bins: ColumnBins, values: Floats, band: float, spread: float) -> Shape:
     between = None if bins.edges is None else (bins.low, bins.high)
-    return Shape(
-        bins.name, tuple(bins.labels()), _squeezed(values * spread), band, bins.edges, between, bins.choices
-    )
+    return Shape(bins.name, tuple(bins.labels()), _squeezed(values * spread), band, bins.edges, between, bins.choices)
 
 
 def _squeezed(values: Floats) -> Floats:
@@ -413,7 +415,7 @@ class AdditiveClassifier(_mixins.ClassifierMixin, Additive):  # type: ignore[mis
         scores = self.decision_function(X)
         if scores.ndim == 1:
             likely = 1 / (1 + np.exp(-np.clip(scores, -700, 700)))
-            cut = float(exactly(SLOPE if self.clip is None else self.clip))
+            cut = float(exactly(self._slope if self.clip is None else self.clip))
             # clipped slopes balance where a class has this frequency, not σ(z)
             high, low = np.minimum(likely, cut), np.minimum(1 - likely, cut)
             return np.column_stack([low, high]) / (low + high)[:, None]
@@ -431,6 +433,8 @@ class AdditiveRegressor(_mixins.RegressorMixin, Additive):  # type: ignore[misc]
     `target_range` is a public (low, high). Targets outside are read as the nearest end. Without it, the range is found
     privately, like that of a column.
     """
+
+    _final_noise, _slope = 0.05, 0.25  # targets are within ±1, and scores of classes are not
 
     def __init__(
         self,

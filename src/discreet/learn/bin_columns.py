@@ -181,7 +181,7 @@ def declare(columns: Columns, ranges: Any, categories: Any) -> list[Declared]:
             found.append(Declared(name, kind, range=_range(span, name)))
         elif kind in (OBJECT, OTHER):
             raise InvalidArgument(
-                f"Column {name} holds {kind}. Declare its values, as in categories={{{name!r}: [\"a\", \"b\"]}}, or "
+                f'Column {name} holds {kind}. Declare its values, as in categories={{{name!r}: ["a", "b"]}}, or '
                 f"its range, as in ranges={{{name!r}: (0, 1)}}.",
                 code="learn-feature-type",
             )
@@ -229,7 +229,9 @@ def _range(given: Any, name: str) -> tuple[float, float]:
     try:
         low, high = (float(end) for end in given)
     except (TypeError, ValueError):
-        raise InvalidArgument(f"The range of {name} must be two numbers, such as (0, 120).", code="wrong-type") from None
+        raise InvalidArgument(
+            f"The range of {name} must be two numbers, such as (0, 120).", code="wrong-type"
+        ) from None
     with np.errstate(all="ignore"):
         if not (np.isfinite([low, high]).all() and np.isfinite(high - low)):
             raise InvalidArgument(f"The range of {name} must be two finite numbers.", code="not-a-number")

@@ -62,7 +62,12 @@ class ColumnBins:
         if self.choices is not None:
             return [*map(str, self.choices), "other"]
         ends = [f"{end:.6g}" for end in self.edges]  # type: ignore[union-attr]
-        return [f"< {ends[0]}", *(f"{a} to {b}" for a, b in zip(ends, ends[1:], strict=False)), f"≥ {ends[-1]}", "missing"]
+        return [
+            f"< {ends[0]}",
+            *(f"{a} to {b}" for a, b in zip(ends, ends[1:], strict=False)),
+            f"≥ {ends[-1]}",
+            "missing",
+        ]
 
     def features(self) -> Floats:
         """The features of each bin, bins × weights, with norm 1."""
@@ -79,8 +84,10 @@ def bins_for(declared: Declared, found: Any = None, parts: int = EQUAL, near: in
     if declared.range is not None and declared.kind == WHOLE and high - low < parts:
         edges = np.arange(np.ceil(low), np.floor(high)) + 0.5
         return ColumnBins(declared.name, low, high, edges if len(edges) else np.array([low / 2 + high / 2]))
-    return ColumnBins(declared.name, low, high, low + (high - low) * _cuts(parts, near)) if near else ColumnBins(
-        declared.name, low, high, np.linspace(low, high, parts + 1)[1:-1]
+    return (
+        ColumnBins(declared.name, low, high, low + (high - low) * _cuts(parts, near))
+        if near
+        else ColumnBins(declared.name, low, high, np.linspace(low, high, parts + 1)[1:-1])
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import exactly, float_up, significant, sqrt_up
+from discreet.exact.rational import Number, check_positive, exactly, float_up, significant, sqrt_up
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.privacy_loss.compose import compose
 from discreet.guarantees.unit import Unit, row
@@ -28,8 +28,6 @@ from discreet.rows.examples import row_norm, unit_of
 Floats = NDArray[np.float64]
 SHARE = Fraction(1, 10)
 """What ranges may cost, as a part of the variance that the descent costs."""
-NOISE = 0.7
-"""How much noise a weight may have in the end: less than for a linear model, because there are many more weights."""
 
 
 class Unbinned(Protocol):
@@ -45,7 +43,8 @@ class Unbinned(Protocol):
 class AdditiveDescent(Descent):
     """Finds the ranges of `finding.columns` columns, puts all rows into bins, and descends over the bins.
 
-    Without `finding`, all ranges are declared. The result is that of `Descent`, with the found `ranges`.
+    Without `finding`, all ranges are declared. The default rate leaves noise of about `final_noise` in a weight whose
+    bins hold hardly any rows, and less elsewhere. The result is that of `Descent`, with the found `ranges`.
 
     Promise: the composition of the histograms of `finding`, the count and the noisy sums. The ranges are computed from
     noisy counts alone, and in any bins the contribution of a row to a sum is at most the clip.
@@ -54,9 +53,11 @@ class AdditiveDescent(Descent):
     """
 
     finding: FoundRanges | None = None
+    final_noise: Number = 0.7
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_positive(self.final_noise, "final_noise")
         if not isinstance(self.noise, Gaussian) or self.sampling is not None:
             raise InvalidArgument("An additive model needs Gaussian noise and all rows.", code="part-does-not-fit")
 
@@ -87,10 +88,10 @@ class AdditiveDescent(Descent):
         if not find:
             return plain
         size, counting = _calibrated(guarantee, plain, find, unit, rows_per_person)
-        others = {name: getattr(plain, name) for name in plain.__dataclass_fields__ if name not in ("noise", "counting")}
-        return cls(
-            noise=size, counting=counting, **others | {"finding": _finding(size, plain, find)}
-        )
+        others = {
+            name: getattr(plain, name) for name in plain.__dataclass_fields__ if name not in ("noise", "counting")
+        }
+        return cls(noise=size, counting=counting, **others | {"finding": _finding(size, plain, find)})
 
     def rate(self, size: float) -> float:
         """The learning rate for this many rows: as for `Descent`, with less noise in every weight."""
@@ -98,7 +99,8 @@ class AdditiveDescent(Descent):
             return super().rate(size)
         longest, deviation = float_up(row_norm(self.feature_norm, self.intercept)), self.noise.deviation
         kept = 1 - float(exactly(self.momentum))
-        quiet = NOISE * size * kept * longest / (2 * float(exactly(self.clip)) * deviation * math.sqrt(self.steps))
+        most = float(exactly(self.final_noise))
+        quiet = most * size * kept * longest / (2 * float(exactly(self.clip)) * deviation * math.sqrt(self.steps))
         return min(quiet, 2 / (self.loss.smoothness * longest**2))
 
     def response(self, size: float, curvature: float) -> Floats:

@@ -23,8 +23,9 @@ OCTAVES = range(-20, 41, 2)
 """Numbers are first sorted by size: one cell for each factor of 4 on either side of 0, and one around 0."""
 LARGEST = 2.0**42
 PARTS = 32
-SEEN = 3.5
-"""A cell counts as occupied if its noisy count is above this many deviations."""
+SEEN, SEEN_FAR, NEAR = 3.0, 5.0, 3
+"""A cell is occupied if its noisy count is above `SEEN` deviations, or `SEEN_FAR` if its numbers are more than 4^`NEAR`
+times larger or smaller than the most common ones."""
 LEAST, MOST = 0.005, 0.15
 """The share of the rows that may lie beyond each end, from much data and from little."""
 
@@ -119,8 +120,12 @@ class FoundRanges:
 def _occupied(counts: Floats, deviation: float) -> tuple[float, float]:
     """From the first to the last cell that is clearly not empty, by noisy counts alone."""
     ends = np.concatenate([[-LARGEST], octave_edges(), [LARGEST]])
-    seen = np.flatnonzero(counts > SEEN * deviation)
-    first, last = (seen[0], seen[-1]) if len(seen) else (int(counts.argmax()),) * 2
+    middle = len(OCTAVES)  # the cell around 0
+    sizes = np.abs(np.arange(len(counts)) - middle)
+    common = int(np.where(sizes > 0, counts, -np.inf).argmax())
+    near = (np.abs(sizes - sizes[common]) <= NEAR) | (sizes == 0)
+    seen = np.flatnonzero(counts > np.where(near, SEEN, SEEN_FAR) * deviation)
+    first, last = (seen[0], seen[-1]) if len(seen) else (common, common)
     return float(ends[first]), float(ends[last + 1])
 
 
