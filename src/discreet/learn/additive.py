@@ -160,8 +160,8 @@ class Additive(Private):
     def _mechanism(self, layout: Layout, size: int | None = None) -> AdditiveDescent:
         if not exactly(self.delta):
             raise InvalidArgument(
-                "An additive model needs Gaussian noise, and so a delta, such as 1e-6. For pure ε, use Bins in front of "
-                'LogisticRegression(solver="objective", delta=0).',
+                "An additive model needs Gaussian noise, and so a delta, such as 1e-6. For pure ε, use Bins in front "
+                'of LogisticRegression(solver="objective", delta=0).',
                 code="needs-delta",
             )
         declared, loss, tables = self.n_samples if size is None else size, self._loss(), layout.tables()
@@ -288,11 +288,11 @@ class Additive(Private):
         between: tuple[Number, Number] | None = None,
         choices: Sequence[Hashable] | None = None,
     ) -> Self:
-        """A copy of the model whose shape of one column is changed: set to `value`, or made to never fall (`increasing`)
-        or rise.
+        """A copy of the model whose shape of one column is changed: set to `value`, or made monotone.
 
-        `between` or `choices` say where, otherwise everywhere except for missing cells. The release is not changed, and
-        nothing is spent: this uses only released numbers.
+        With `increasing=True` it never falls, with False it never rises. `between` or `choices` say where, otherwise
+        everywhere except for missing cells. The release is not changed, and nothing is spent: this uses only released
+        numbers.
         """
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
@@ -338,7 +338,7 @@ def _band(descent: AdditiveDescent, size: float) -> float:
 
     The features of a bin have norm 1. The most noise stays where the loss is flat, as in bins without any rows.
     """
-    steepest = descent.loss.smoothness * float_up(descent.feature_norm) ** 2 + descent.loss.smoothness
+    steepest = descent.loss.smoothness * float_up(exactly(descent.feature_norm)) ** 2 + descent.loss.smoothness
     tried = [0.0, *np.geomspace(steepest * 1e-6, steepest, 12)]
     largest = max(float(np.linalg.norm(descent.response(size, curve))) for curve in tried)
     normal: Any = need("scipy.special", "learn", "discreet.learn").ndtri(0.5 + CONFIDENCE / 2)
@@ -468,7 +468,7 @@ class AdditiveRegressor(_mixins.RegressorMixin, Additive):  # type: ignore[misc]
         return numbers_of(y)
 
     def _ends(self, found: Any) -> tuple[float, float]:
-        given = found if self._finds_target() else self.target_range
+        given: Any = found if self._finds_target() else self.target_range
         low, high = (float(end) for end in given)
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise InvalidArgument(

@@ -50,6 +50,8 @@ class Columns:
             raise InvalidArgument("0 feature(s) while a minimum of 1 is required.", code="wrong-shape")
         if len({len(part) for part in parts}) > 1:
             raise InvalidArgument("All columns must have the same number of rows.", code="unequal-lengths")
+        if names is not None and len(set(names)) != len(names):
+            raise InvalidArgument("Two columns have the same name. Rename one of them.", code="duplicates")
         return cls(tuple(parts), None if names is None else tuple(names))
 
     def __len__(self) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -54,8 +55,8 @@ class ColumnBins:
     def centers(self) -> Floats:
         """The middle of each bin of numbers, as a part of the range."""
         span = self.high - self.low
-        ends = np.concatenate([[self.low], self.edges, [self.high]])  # type: ignore[list-item]
-        return np.clip(((ends[1:] + ends[:-1]) / 2 - self.low) / span, 0.0, 1.0)
+        ends: Floats = np.concatenate([[self.low], self.edges, [self.high]])
+        return np.asarray(np.clip(((ends[1:] + ends[:-1]) / 2 - self.low) / span, 0.0, 1.0))
 
     def labels(self) -> list[str]:
         """What each bin is called."""
@@ -64,7 +65,7 @@ class ColumnBins:
         ends = [f"{end:.6g}" for end in self.edges]  # type: ignore[union-attr]
         return [
             f"< {ends[0]}",
-            *(f"{a} to {b}" for a, b in zip(ends, ends[1:], strict=False)),
+            *(f"{a} to {b}" for a, b in pairwise(ends)),
             f"≥ {ends[-1]}",
             "missing",
         ]
@@ -82,18 +83,16 @@ def bins_for(declared: Declared, found: Any = None, parts: int = EQUAL, near: in
         return ColumnBins(declared.name, choices=declared.choices)
     low, high = declared.range if declared.range is not None else (float(found[0]), float(found[1]))
     if declared.range is not None and declared.kind == WHOLE and high - low < parts:
-        edges = np.arange(np.ceil(low), np.floor(high)) + 0.5
+        edges = np.arange(np.ceil(low), np.floor(high), dtype=np.float64) + 0.5
         return ColumnBins(declared.name, low, high, edges if len(edges) else np.array([low / 2 + high / 2]))
-    return (
-        ColumnBins(declared.name, low, high, low + (high - low) * _cuts(parts, near))
-        if near
-        else ColumnBins(declared.name, low, high, np.linspace(low, high, parts + 1)[1:-1])
-    )
+    return ColumnBins(declared.name, low, high, low + (high - low) * _cuts(parts, near))
 
 
 def _cuts(parts: int, near: int) -> Floats:
     """Where a range is cut, as parts of it. The first cut leaves only the lower end, and what is below it."""
     equal = np.arange(1, parts) / parts
+    if not near:
+        return equal if len(equal) else np.array([0.5])
     closer = np.geomspace(_CLOSEST, 1, near + 1)[:-1]
     return np.unique(np.concatenate([[2.0**-40], equal, closer]))
 
@@ -106,7 +105,7 @@ def pair_features(first: ColumnBins, second: ColumnBins) -> Floats:
             "Declare fewer categories for the pair.",
             code="too-large",
         )
-    return np.kron(first.features(), second.features())
+    return np.asarray(np.kron(first.features(), second.features()), dtype=np.float64)
 
 
 @lru_cache(maxsize=256)

@@ -28,10 +28,10 @@ ENCODINGS = ("smooth", "onehot", "codes")
 class Bins(_mixins.TransformerMixin, Planned):  # type: ignore[misc]
     """Puts each cell into a bin, and gives the features of the bins: for any estimator, in a pipeline.
 
-    `ranges` declares a public (low, high) for columns of numbers, and `categories` the values of other columns: dicts by
-    name or position, or lists with one entry for each column. Declared columns cost nothing. The ranges of all other
-    columns of numbers are found privately, for `epsilon` and `delta`, in one release. Numbers outside a range are in the
-    nearest bin, missing cells in one of their own, and so are values that are not declared.
+    `ranges` declares a public (low, high) for columns of numbers, and `categories` the values of other columns: dicts
+    by name or position, or lists with one entry for each column. Declared columns cost nothing. The ranges of all other
+    columns of numbers are found privately, for `epsilon` and `delta`, in one release. Numbers outside a range are in
+    the nearest bin, missing cells in one of their own, and so are values that are not declared.
 
     `encode="smooth"`: neighboring bins have similar features, at most `components` for a column, so that a linear model
     learns smooth curves from few rows. `"onehot"`: a column of 0 and 1 for each bin. Both are scaled so that every row
@@ -138,4 +138,4 @@ def _fewer(features: Floats, most: int) -> Floats:
     if features.shape[1] <= most:
         return features
     _, _, axes = np.linalg.svd(features, full_matrices=False)
-    return features @ axes[:most].T
+    return np.asarray(features @ axes[:most].T)

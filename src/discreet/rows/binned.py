@@ -1,8 +1,8 @@
 """Rows as the bins that their cells are in, and exact sums of their clipped gradients.
 
 The features of a row are public integers, one table row for the bin of each column, and 1 for the intercept. The slope
-of a row is also rounded to an integer. So a sum of gradients is a count of integers in each bin, times the tables: exact
-in any order, without a wide matrix of features. All rows have the same bound on their norm, from the tables alone.
+of a row is also rounded to an integer. So a sum of gradients is a sum of integers in each bin, times the tables. It is
+exact in any order, and needs no wide matrix of features. The bound on the norm of a row comes from the tables alone.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class BinTables:
 
     def step_of(self, clip: Number) -> Fraction:
         """What one step of a slope is worth."""
-        return unit_of(clip) * 2**BITS
+        return Fraction(unit_of(clip) * 2**BITS)
 
     def values(self, weights: Floats) -> list[Floats]:
         """What each bin of each column adds to a score: classes × bins."""
@@ -133,7 +133,7 @@ class BinnedExamples:
             constant += slopes.sum(axis=1).astype(np.int64)
             for total, place in zip(found, places, strict=True):
                 for one, slope in zip(total, slopes, strict=True):
-                    one += np.bincount(place, slope, total.shape[1]).astype(np.int64)
+                    one += np.bincount(place, slope, len(one)).astype(np.int64)
         return self._total(found, constant).reshape(np.shape(weights))
 
     def _total(self, found: list[Ints], constant: Ints) -> NDArray[Any]:
@@ -167,7 +167,7 @@ def exact_product(sums: Ints, table: Ints) -> NDArray[Any]:
     """sums × table in integers of any size. Both digits of the sums, times the table, stay below 2^53."""
     low = sums & (2**_DIGIT - 1)
     high = sums >> _DIGIT
-    return (high @ table).astype(object) * 2**_DIGIT + (low @ table).astype(object)
+    return np.asarray((high @ table).astype(object) * 2**_DIGIT + (low @ table).astype(object))
 
 
 def _grouped(sizes: list[int]) -> list[list[int]]:

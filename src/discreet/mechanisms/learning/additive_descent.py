@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Protocol, Self
@@ -17,7 +17,8 @@ from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.privacy_loss.compose import compose
 from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.learning.descent import Descent
-from discreet.mechanisms.learning.found_ranges import FoundRanges, Tally
+from discreet.mechanisms.learning.descent_noise import StepNoise
+from discreet.mechanisms.learning.found_ranges import REFINED, FoundRanges, Tally
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.protocol import least_noise, meets, plain_sensitivity, tidy
 from discreet.queries.gradients import gradient_sensitivity
@@ -74,7 +75,7 @@ class AdditiveDescent(Descent):
         return finding.sensitivity(bound.unit, -(-clips // 2) if bound.replaced else clips)  # type: ignore[no-any-return]
 
     @classmethod
-    def for_guarantee(  # type: ignore[override]
+    def for_guarantee(
         cls,
         guarantee: Guarantee,
         *,
@@ -87,11 +88,8 @@ class AdditiveDescent(Descent):
         plain = super().for_guarantee(guarantee, unit=unit, rows_per_person=rows_per_person, **described)
         if not find:
             return plain
-        size, counting = _calibrated(guarantee, plain, find, unit, rows_per_person)
-        others = {
-            name: getattr(plain, name) for name in plain.__dataclass_fields__ if name not in ("noise", "counting")
-        }
-        return cls(noise=size, counting=counting, **others | {"finding": _finding(size, plain, find)})
+        noise, counting = _calibrated(guarantee, plain, find, unit, rows_per_person)
+        return replace(plain, noise=noise, counting=counting, finding=_finding(noise, plain, find))
 
     def rate(self, size: float) -> float:
         """The learning rate for this many rows: as for `Descent`, with less noise in every weight."""
@@ -126,19 +124,15 @@ class AdditiveDescent(Descent):
 def _finding(noise: Gaussian, plain: Descent, columns: int) -> FoundRanges:
     """Histograms that cost `SHARE` of what the steps with this noise cost."""
     squared = (noise._size / exactly(plain.clip)) ** 2 / plain.steps  # of all steps together, over that of a row
-    deviation = tidy(significant(sqrt_up(squared * 2 * columns / SHARE), up=True))
+    deviation = tidy(significant(sqrt_up(squared * (1 + REFINED) * columns / SHARE), up=True))
     return FoundRanges(columns=columns, coarse=deviation, fine=deviation)
 
 
 @lru_cache(maxsize=64)
 def _calibrated(
-    guarantee: Guarantee, plain: Descent, columns: int, unit: Unit | None, rows: int
+    guarantee: Guarantee, plain: AdditiveDescent, columns: int, unit: Unit | None, rows: int
 ) -> tuple[Gaussian, Gaussian | None]:
     """The noise of a step and of the count, if the ranges of this many columns are found as well."""
-    from dataclasses import replace
-
-    from discreet.mechanisms.learning.descent_noise import StepNoise
-
     bound = gradient_sensitivity(plain.clip, plain.dimension, unit, rows)
     drawn = StepNoise(bound, plain.clip, plain.steps, None, plain.size is None)
 

@@ -1,4 +1,4 @@
-"""Ranges of columns of numbers, found with two noisy histograms: by size, and then in equal parts."""
+"""Ranges of columns of numbers, found with three noisy histograms: by size, and then twice in equal parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 OCTAVES = range(-20, 41, 2)
 """Numbers are first sorted by size: one cell for each factor of 4 on either side of 0, and one around 0."""
 LARGEST = 2.0**42
-PARTS = 32
+PARTS, REFINED = 32, 2
 SEEN, SEEN_FAR, NEAR = 3.0, 5.0, 3
 """A cell is occupied if its noisy count is above `SEEN` deviations, or `SEEN_FAR` if its numbers are more than 4^`NEAR`
 times larger or smaller than the most common ones."""
@@ -45,15 +45,16 @@ def octave_edges() -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class FoundRanges:
-    """Finds a range for each of `columns` that holds most of its numbers, with two histograms.
+    """Finds a range for each of `columns` that holds most of its numbers, with three histograms.
 
-    The first histogram has one cell for each factor of 4 of the size of a number. The second divides what the first found
-    into 32 equal parts. `coarse` and `fine` are the standard deviations of their noise. The result is a dict: the
+    The first histogram has one cell for each factor of 4 in size. The second divides what the first found into 32
+    equal parts, and the third does the same with what the second found. `coarse` is the standard deviation of the noise
+    of the first, and `fine` that of the others. The result is a dict: the
     `ranges`, columns × 2. A column with hardly any numbers gets the range of its largest noisy count.
 
     Promise: a row is in at most one cell of each column and histogram. So it moves the counts by at most
-    columns·(1/coarse² + 1/fine²) in squared deviations of the noise, and a replaced row by twice that. The cells of the
-    second histogram depend on the noisy counts of the first alone. k rows move the counts k times as far.
+    columns·(1/coarse² + 2/fine²) in squared deviations of the noise, and a replaced row by twice that. The cells of a
+    histogram depend on the noisy counts of those before alone. k rows move the counts k times as far.
     Error: none is stated, because how much of a column lies outside its range depends on the data.
     """
 
@@ -68,7 +69,7 @@ class FoundRanges:
 
     def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
         """How far one unit can move all counts together, in deviations of their noise."""
-        squared = self.columns * (1 / exactly(self.coarse) ** 2 + 1 / exactly(self.fine) ** 2)
+        squared = self.columns * (1 / exactly(self.coarse) ** 2 + REFINED / exactly(self.fine) ** 2)
         if unit is not None and unit.neighbors == "replace":
             squared *= 2
         rows = check_count(rows_per_person, "rows_per_person")
@@ -76,7 +77,7 @@ class FoundRanges:
 
     @property
     def _every(self) -> int:
-        return self.columns * (2 * len(OCTAVES) + 1 + PARTS)
+        return self.columns * (2 * len(OCTAVES) + 1 + REFINED * PARTS)
 
     def _step(self, deviation: Number) -> Fraction:
         return min(Fraction(1), step_for(exactly(deviation)))
@@ -91,7 +92,7 @@ class FoundRanges:
     def for_guarantee(
         cls, guarantee: Guarantee, *, columns: int, unit: Unit | None = None, rows_per_person: int = 1
     ) -> Self:
-        """The least noise that keeps `guarantee`, the same in both histograms."""
+        """The least noise that keeps `guarantee`, the same in all histograms."""
 
         def make(scale: Fraction) -> Any:
             deviation = tidy(significant(scale, up=True))
@@ -106,11 +107,12 @@ class FoundRanges:
 
     def _draw(self, value: Tally) -> dict[str, Any]:
         octaves = [octave_edges()] * self.columns
-        first = [_occupied(counts, float(exactly(self.coarse))) for counts in self._noisy(value, octaves, self.coarse)]
-        parts = [np.linspace(low, high, PARTS + 1)[1:-1] for low, high in first]
-        second = self._noisy(value, parts, self.fine)
+        ranges = [_occupied(counts, float(exactly(self.coarse))) for counts in self._noisy(value, octaves, self.coarse)]
         deviation = float(exactly(self.fine))
-        ranges = [_bulk(counts, low, high, deviation) for counts, (low, high) in zip(second, first, strict=True)]
+        for _ in range(REFINED):
+            parts = [np.linspace(low, high, PARTS + 1)[1:-1] for low, high in ranges]
+            noisy = self._noisy(value, parts, self.fine)
+            ranges = [_bulk(counts, low, high, deviation) for counts, (low, high) in zip(noisy, ranges, strict=True)]
         return {"ranges": np.array(ranges)}
 
     def _noisy(self, value: Tally, edges: list[Floats], noise: Number) -> Floats:
