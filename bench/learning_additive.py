@@ -41,10 +41,10 @@ NOTES = (
     """diffprivlib is pure ε, and gets columns scaled to [0, 1] and categories as 0 and 1, shortened to norm 1.""",
     "HistGradientBoosting is not private, and not additive.",
 )
-ADULT = tuple(
-    """age workclass fnlwgt education education-num marital-status occupation relationship race sex capital-gain
-    capital-loss hours-per-week native-country""".split()
-)
+ADULT = (
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
+    "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country",
+)  # fmt: skip
 BIKE = {
     "season": (1, 4), "yr": (0, 1), "mnth": (1, 12), "hr": (0, 23), "holiday": (0, 1), "weekday": (0, 6),
     "workingday": (0, 1), "weathersit": (1, 4), "temp": (0, 1), "atemp": (0, 1), "hum": (0, 1), "windspeed": (0, 1),

@@ -180,7 +180,8 @@ def test_the_regressor_predicts_within_the_range() -> None:
     rng = np.random.default_rng(6)
     hour = rng.integers(0, 24, 6000)
     rented = 300 + 200 * np.sin(hour / 24 * 6.3) + rng.normal(0, 30, 6000)
-    made = dp.learn.AdditiveRegressor(ranges={"hour": (0, 23)}, target_range=(0, 600), **GOAL).fit({"hour": hour}, rented)
+    made = dp.learn.AdditiveRegressor(ranges={"hour": (0, 23)}, target_range=(0, 600), **GOAL)
+    made.fit({"hour": hour}, rented)
     assert made.score({"hour": hour}, rented) > 0.9
     assert made.predict({"hour": hour}).max() <= 600
     found = dp.learn.AdditiveRegressor(**GOAL).fit({"hour": hour}, rented)

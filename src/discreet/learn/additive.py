@@ -326,7 +326,9 @@ class Additive(Private):
 
 def _shape(bins: ColumnBins, values: Floats, band: float, spread: float) -> Shape:
     between = None if bins.edges is None else (bins.low, bins.high)
-    return Shape(bins.name, tuple(bins.labels()), _squeezed(values * spread), band, bins.edges, between, bins.choices)
+    return Shape(
+        bins.name, tuple(bins.labels()), _squeezed(values * spread), band, bins.edges, between, bins.choices, bins.whole
+    )
 
 
 def _squeezed(values: Floats) -> Floats:

@@ -39,6 +39,7 @@ class ColumnBins:
     high: float = 1.0
     edges: Floats | None = None
     choices: tuple[Any, ...] | None = None
+    whole: bool = False  # each bin is one whole number
 
     @property
     def bins(self) -> int:
@@ -62,6 +63,8 @@ class ColumnBins:
         """What each bin is called."""
         if self.choices is not None:
             return [*map(str, self.choices), "other"]
+        if self.whole:
+            return [*(f"{int(edge - 0.5)}" for edge in self.edges), f"{int(self.high)}", "missing"]  # type: ignore[union-attr]
         ends = [f"{end:.6g}" for end in self.edges]  # type: ignore[union-attr]
         return [
             f"< {ends[0]}",
@@ -84,7 +87,8 @@ def bins_for(declared: Declared, found: Any = None, parts: int = EQUAL, near: in
     low, high = declared.range if declared.range is not None else (float(found[0]), float(found[1]))
     if declared.range is not None and declared.kind == WHOLE and high - low < parts:
         edges = np.arange(np.ceil(low), np.floor(high), dtype=np.float64) + 0.5
-        return ColumnBins(declared.name, low, high, edges if len(edges) else np.array([low / 2 + high / 2]))
+        if len(edges):
+            return ColumnBins(declared.name, low, high, edges, whole=True)
     return ColumnBins(declared.name, low, high, low + (high - low) * _cuts(parts, near))
 
 

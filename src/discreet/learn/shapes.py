@@ -27,7 +27,7 @@ class Shape:
 
     `values` has one number for each bin, or a row of them for each class. The last bin is for missing cells, or for
     those that are not a declared category. `edges` are the numbers between the bins of a column of numbers within
-    `between`, and `choices` the categories of any other column. `band` is the 95% bound on what the noise may have
+    `between`, and `choices` the categories of any other column. If `whole`, each bin is one whole number. `band` is the 95% bound on what the noise may have
     added to each value, which is wide: it also covers bins without any rows.
     """
 
@@ -38,6 +38,7 @@ class Shape:
     edges: Floats | None = None
     between: tuple[float, float] | None = None
     choices: tuple[Any, ...] | None = None
+    whole: bool = False
     parts: tuple[Shape, ...] = ()
 
     @property
@@ -150,13 +151,14 @@ def _draw_shape(axes: Any, shape: Shape, top: float, classes: Sequence[str]) -> 
 
 
 def _draw_steps(axes: Any, shape: Shape, line: Floats, color: str, label: str | None, many: int, number: int) -> None:
-    low, high = shape.between or (0.0, 1.0)
-    ends = np.concatenate([[low], shape.edges, [high]])  # type: ignore[list-item]
+    ends = _ends(shape)
     known = line[:-1]
     if many == 1:
         axes.stairs(known + shape.band, ends, baseline=known - shape.band, fill=True, color=BAND)
     axes.stairs(known, ends, baseline=None, color=color, linewidth=1.6, label=label)
-    axes.set_xlim(low, high)
+    axes.set_xlim(ends[0], ends[-1])
+    if shape.whole:
+        axes.locator_params(axis="x", integer=True)
 
 
 def _draw_bars(axes: Any, shape: Shape, line: Floats, color: str, label: str | None, many: int, number: int) -> None:
@@ -184,7 +186,13 @@ def _draw_pair(axes: Any, shape: Shape, top: float) -> None:
         label(part.name.replace("$", r"\$"), fontsize=8)
 
 
+def _ends(shape: Shape) -> Floats:
+    """Where the bins of a column of numbers begin and end in a picture."""
+    low, high = shape.between or (0.0, 1.0)
+    inner: Any = shape.edges
+    return np.concatenate([[inner[0] - 1], inner, [inner[-1] + 1]] if shape.whole else [[low], inner, [high]])
+
+
 def _middles(part: Shape) -> list[str]:
-    low, high = part.between or (0.0, 1.0)
-    ends = np.concatenate([[low], part.edges, [high]])  # type: ignore[list-item]
+    ends = _ends(part)
     return [f"{middle:.3g}" for middle in (ends[1:] + ends[:-1]) / 2]

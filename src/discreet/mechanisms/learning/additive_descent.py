@@ -145,7 +145,8 @@ def _calibrated(
     def keeps(m: Any) -> bool:
         return meets(m.guarantee(bound), guarantee)
 
-    start = plain.noise._size * sqrt_up(1 + SHARE)
+    # a replaced row moves a sum twice as far as an added one, and counts √2 times as far
+    start = plain.noise._size * sqrt_up(1 + SHARE / (2 if bound.replaced else 1))
     for more in (0, Fraction(1, 10**8), Fraction(1, 10**6), Fraction(1, 10**4)):
         if keeps(made := make(significant(start * (1 + more), up=True, digits=10))):
             return made.noise, made.counting

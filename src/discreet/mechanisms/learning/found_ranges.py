@@ -103,7 +103,7 @@ class FoundRanges:
 
     def error(self, confidence: float) -> Accuracy:
         why = "how much of a column lies outside its range depends on the data"
-        return Accuracy(amount=None, confidence=check_confidence(confidence), of="range", reason=why)
+        return Accuracy(amount=None, confidence=check_confidence(confidence), of="every value", reason=why)
 
     def _draw(self, value: Tally) -> dict[str, Any]:
         octaves = [octave_edges()] * self.columns
