@@ -27,8 +27,9 @@ class Shape:
 
     `values` has one number for each bin, or a row of them for each class. The last bin is for missing cells, or for
     those that are not a declared category. `edges` are the numbers between the bins of a column of numbers within
-    `between`, and `choices` the categories of any other column. If `whole`, each bin is one whole number. `band` is the 95% bound on what the noise may have
-    added to each value, which is wide: it also covers bins without any rows.
+    `between`, and `choices` the categories of any other column. If `whole`, each bin is one whole
+    number. `band` is the 95% bound on what the noise may have added to each value, which is wide: it also covers bins
+    without any rows.
     """
 
     name: str

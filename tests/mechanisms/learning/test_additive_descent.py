@@ -216,7 +216,10 @@ def the_intercept_does_not_count(patch: pytest.MonkeyPatch) -> None:
 
 
 def one_column_counts_in_the_norm(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(BinTables, "_squared", property(lambda self: max(int((t**2).sum(1).max()) for t in self.tables)))
+    def longest(tables: BinTables) -> Fraction:
+        return Fraction(max(float(np.linalg.norm(table, axis=1).max()) for table in tables.tables) / 2**18)
+
+    patch.setattr(BinTables, "longest", property(longest))
 
 
 def a_row_is_counted_twice(patch: pytest.MonkeyPatch) -> None:
