@@ -15,10 +15,13 @@ import discreet as dp
 from discreet.exact.laws import Shape
 from discreet.exact.rational import exactly
 from discreet.guarantees.unit import person, row
+from discreet.mechanisms.learning.additive_descent import AdditiveDescent
+from discreet.mechanisms.learning.found_ranges import FoundRanges
 from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.selection.person_limits import PersonLimits
 from discreet.mechanisms.selection.support_limit import SupportLimit
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
+from discreet.rows.losses import Logistic
 
 from ..refusing import refuses
 
@@ -273,6 +276,20 @@ CASES = {
         lambda m: m.guarantee(1),
         lambda m: replace(m, mechanism=with_field("scale", LESS)(m.mechanism)),
         ALL,
+    ),
+    "FoundRanges": Case(
+        lambda g: FoundRanges.for_guarantee(g, columns=3),
+        lambda m: m.guarantee(),
+        lambda m: with_field("coarse", LESS)(with_field("fine", LESS)(m)),
+        ("Approx", "zCDP"),
+    ),
+    "AdditiveDescent": Case(
+        lambda g: AdditiveDescent.for_guarantee(
+            g, find=2, loss=Logistic(), clip=1, dimension=5, steps=10, feature_norm=1, size=100
+        ),
+        lambda m: m.guarantee(),
+        lambda m: replace(m, noise=with_field("stddev", LESS)(m.noise)),
+        ("Approx", "zCDP"),
     ),
 }
 SUPPORTED = [(name, kind) for name, case in CASES.items() for kind in case.kinds]
