@@ -216,7 +216,8 @@ ESTIMATORS: list[Call] = [
     of_estimator(
         "AdditiveClassifier",
         lambda: learn.AdditiveClassifier(classes=["no", "yes"], ranges=ENDS, n_samples=240, steps=3, **GOAL),
-        examples(("no", "yes")), None, extremes=tuple(Example(far.row, label) for far in FAR for label in ("no", "yes")),
+        examples(("no", "yes")), None,
+        extremes=tuple(Example(far.row, label) for far in FAR for label in ("no", "yes")),
     ),
     of_estimator(
         "AdditiveRegressor",

@@ -74,7 +74,7 @@ class Shape:
     def chosen(self, between: Any, choices: Any) -> NDArray[np.bool_]:
         """Which bins are inside a range, or are these choices. All but the last if neither is given."""
         many = self.values.shape[-1]
-        picked = np.arange(many) < many - 1
+        picked: NDArray[np.bool_] = np.arange(many) < many - 1
         if self.parts:
             raise InvalidArgument("The shape of a pair cannot be edited. Edit one column.", code="learn-shape")
         if between is not None:

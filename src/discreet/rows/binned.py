@@ -49,12 +49,12 @@ class BinTables:
     @property
     def dimension(self) -> int:
         """The number of weights, with the intercept last."""
-        return sum(table.shape[1] for table in self.tables) + 1
+        return sum(int(table.shape[1]) for table in self.tables) + 1
 
     @cached_property
     def _squared(self) -> int:
         """The largest squared norm of the features of a row in units, without the intercept."""
-        return sum(max(sum(int(x) ** 2 for x in row) for row in table) for table in self.tables)
+        return sum(int((table * table).sum(axis=1).max()) for table in self.tables)  # far below 2^63
 
     @cached_property
     def feature_norm(self) -> Fraction:
@@ -68,7 +68,7 @@ class BinTables:
 
     def steps_of(self, clip: Number) -> int:
         """The largest slope in whole steps: this many times the norm of a row is at most the clip."""
-        return math.floor(exactly(clip) / unit_of(clip) / (self.longest * 2**BITS))
+        return int(exactly(clip) / unit_of(clip) / (self.longest * 2**BITS))
 
     def step_of(self, clip: Number) -> Fraction:
         """What one step of a slope is worth."""
