@@ -59,6 +59,7 @@ COMMANDS = {
     "regression": "regression",
     "stats-regression": "stats_regression",
     "learning": "learning",
+    "learning_additive": "learning_additive",
     "learning_speed": "learning_speed",
     "spark_learning": "spark_learning",
     "gpu": "gpu",
@@ -87,6 +88,7 @@ PEERS = {
     "synthetic": ["mbi"],
     "regression": ["diffprivlib"],
     "learning": ["opacus", "diffprivlib"],
+    "learning_additive": ["interpret", "diffprivlib"],
     "learning_speed": ["opacus"],
     "local": ["local"],
 }

@@ -16,7 +16,9 @@ from discreet.exact.laws import Shape
 from discreet.exact.rational import exactly
 from discreet.guarantees.unit import person, row
 from discreet.mechanisms.counts.step_tallies import StepTallies
+from discreet.mechanisms.learning.additive_descent import AdditiveDescent
 from discreet.mechanisms.learning.centered_descent import CenteredDescent
+from discreet.mechanisms.learning.quantile_ranges import QuantileRanges
 from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.noise.smoothed import SmoothedCount
 from discreet.mechanisms.noise.steps import Steps
@@ -25,7 +27,7 @@ from discreet.mechanisms.quantiles.rank_scores import RankScores
 from discreet.mechanisms.selection.person_limits import PersonLimits
 from discreet.mechanisms.selection.support_limit import SupportLimit
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
-from discreet.rows.losses import Softmax
+from discreet.rows.losses import Logistic, Softmax
 
 from ..refusing import refuses
 
@@ -330,6 +332,20 @@ CASES = {
         lambda m: m.guarantee(1),
         lambda m: replace(m, mechanism=with_field("scale", LESS)(m.mechanism)),
         ALL,
+    ),
+    "QuantileRanges": Case(
+        lambda g: QuantileRanges.for_guarantee(g, columns=3),
+        lambda m: m.guarantee(),
+        lambda m: with_field("coarse", LESS)(with_field("fine", LESS)(m)),
+        ("Approx", "zCDP"),
+    ),
+    "AdditiveDescent": Case(
+        lambda g: AdditiveDescent.for_guarantee(
+            g, find=2, loss=Logistic(), clip=1, dimension=5, steps=10, feature_norm=1, size=100
+        ),
+        lambda m: m.guarantee(),
+        lambda m: replace(m, noise=with_field("stddev", LESS)(m.noise)),
+        ("Approx", "zCDP"),
     ),
 }
 SUPPORTED = [(name, kind) for name, case in CASES.items() for kind in case.kinds]

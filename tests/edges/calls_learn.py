@@ -214,6 +214,17 @@ ESTIMATORS: list[Call] = [
     of_estimator("PoissonRegressor", lambda: learn.PoissonRegressor(target_bound=2, **FEW), numbers(), None,
                  extremes=(*FAR, Example([1.0, 0.0], 2.0), Example([0.0, -1.0], 2.0))),
     of_estimator(
+        "AdditiveClassifier",
+        lambda: learn.AdditiveClassifier(classes=["no", "yes"], ranges=ENDS, n_samples=240, steps=3, **GOAL),
+        examples(("no", "yes")), None,
+        extremes=tuple(Example(far.row, label) for far in FAR for label in ("no", "yes")),
+    ),
+    of_estimator(
+        "AdditiveRegressor",
+        lambda: learn.AdditiveRegressor(ranges=ENDS, target_range=(-1, 1), n_samples=240, steps=3, **GOAL),
+        numbers(), None, extremes=FAR,
+    ),
+    of_estimator(
         "PrivateSearch",
         lambda: Searching(learn.LogisticRegression(classes=["no", "yes"], n_samples=240, feature_ranges=ENDS),
                           [{"steps": 2}], **GOAL),
@@ -261,6 +272,8 @@ MODELS: dict[str, Any] = {
     "RangeScaler": known(lambda: learn.RangeScaler(feature_ranges=ENDS)),
     "PCA": known(lambda: learn.PCA(1, **PLAIN)),
     "KMeans": known(lambda: learn.KMeans(2, rounds=2, **PLAIN)),
+    "Bins": known(lambda: learn.Bins(ranges=ENDS)),
+    "Bins of choices": learn.Bins(categories=[[0, 1, BIG], ["f", "m"]], encode="onehot").fit([[0, "f"]]),
     "OneHot": learn.OneHot(categories=[[0, 1, BIG], ["f", "m"]]).fit([[0, "f"]]),
 }
 CLASSED = learn.LogisticRegression(classes=[0, 1], **FEW)
@@ -288,6 +301,10 @@ UNLABELLED: list[Call] = [
     of_rows("RangeScaler.fit", lambda rows: learn.RangeScaler(feature_ranges=ENDS).fit(rows).center_, 0),
     of_rows("OneHot.fit", lambda rows: learn.OneHot(categories=[[0, 1, BIG], ["f", "m"]]).fit(rows).categories_, 0,
             base=[[0, "f"], [1, "m"], [BIG, "f"]] * 20, ways=CELLS, extremes=()),
+    of_rows("Bins.fit", lambda rows: [one.edges for one in learn.Bins(ranges=ENDS).fit(rows).bins_], 0),
+    of_rows("Bins.transform", MODELS["Bins"].transform, 1, moved=reports, replaced=True),
+    of_rows("Bins.transform of choices", MODELS["Bins of choices"].transform, 1, covers=("learn.Bins.transform",),
+            base=[[0, "f"], [1, "m"], [BIG, "f"]] * 20, moved=reports, replaced=True, ways=CELLS, extremes=()),
     of_rows("OneHot.transform", MODELS["OneHot"].transform, 1, base=[[0, "f"], [1, "m"], [BIG, "f"]] * 20,
             moved=reports, replaced=True, ways=CELLS, extremes=()),
     of_rows("LogisticRegression.predict", CLASSED.predict, 1, moved=reports, replaced=True),

@@ -1,5 +1,7 @@
 """Private learning: estimators with the interface of scikit-learn, where each fit is one release."""
 
+from discreet.learn.additive import AdditiveClassifier, AdditiveRegressor
+from discreet.learn.bins import Bins
 from discreet.learn.checks import expected_failed_checks
 from discreet.learn.classification import LinearSVC, LogisticRegression
 from discreet.learn.clustering import KMeans
@@ -16,7 +18,10 @@ from discreet.rows.convex import Affine, Box, Projection, Simplex, WithinRadius
 
 __all__ = [
     "PCA",
+    "AdditiveClassifier",
+    "AdditiveRegressor",
     "Affine",
+    "Bins",
     "Box",
     "Descent",
     "FeatureClassifier",
