@@ -17,6 +17,7 @@ from discreet.exact.rational import check_count, check_delta, check_epsilon, exa
 from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit, row
+from discreet.learn.automatic import is_auto, show_found
 from discreet.ledger import Ledger, cost_of
 from discreet.releases import Release
 from discreet.rows import columns_of, doubles, has_width, labels, names_of, on_device, place_of, table
@@ -65,9 +66,17 @@ class Private(Closed, BaseEstimator):  # type: ignore[misc]
         """The guarantee of this mechanism for the protected unit."""
         return mechanism.guarantee(mechanism.sensitivity(self._unit(), self._rows()))  # type: ignore[no-any-return]
 
-    def _release(self, read: Callable[[], Any], mechanism: Any, guarantee: Guarantee, asked: str) -> Release:
-        """Release through the door."""
-        return through(read, mechanism, self._stated(guarantee), ledger=self.ledger, asked=asked)
+    def _release(
+        self,
+        read: Callable[[], Any],
+        mechanism: Any,
+        guarantee: Guarantee,
+        asked: str,
+        names: tuple[int, list[str] | None] | None = None,
+    ) -> Release:
+        """Release through the door. `names` is the number of features and their names, if ranges may be found."""
+        release = through(read, mechanism, self._stated(guarantee), ledger=self.ledger, asked=asked)
+        return release if names is None else show_found(release, *names)
 
     def _stated(self, guarantee: Guarantee) -> Guarantee:
         """What is charged: the requested (ε,δ), after checking that it holds, if the ledger's rule can add only
@@ -121,7 +130,7 @@ def table_of(features: Any, width: int | None = None) -> tuple[Any, list[str] | 
 
 def declared_ranges(ranges: Any, features: int) -> Floats:
     """The declared ranges of this number of columns. Raises if they are missing."""
-    if ranges is None:
+    if is_auto(ranges):
         raise InvalidArgument(
             "feature_ranges must be declared: a public (low, high) for each column. "
             "The extremes of the data are private.",
@@ -132,7 +141,7 @@ def declared_ranges(ranges: Any, features: int) -> Floats:
 
 def width_of(ranges: Any) -> int | None:
     """The number of cells in a row, if ranges of its columns are declared."""
-    return None if ranges is None else len(check_ranges(ranges))
+    return None if is_auto(ranges) else len(check_ranges(ranges))
 
 
 def keep_columns(model: Any, features: int, names: list[str] | None) -> None:

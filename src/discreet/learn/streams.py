@@ -55,7 +55,11 @@ class Batches:
 
     def rounded(self, targets: Targets, **bounds: Any) -> RoundedBatches:
         """The rows for exact moments."""
-        return RoundedBatches(lambda work: work(self.read(targets)), columns=self.features, **bounds)
+        return RoundedBatches(self.summing(targets), columns=self.features, **bounds)
+
+    def summing(self, targets: Targets) -> Callable[[Any], list[Any]]:
+        """What runs a function on all batches."""
+        return lambda work: list(work(self.read(targets)))
 
 
 def open_batches(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, TypeGuard
 
 import numpy as np
 
@@ -157,6 +157,26 @@ def near_gaussian(squared: int | Fraction, variance: Fraction, moved: int) -> Ne
     mu = math.sqrt(squared / variance) * (1 + 1e-15)
     slack = float(2 * moved / variance) * ((12 + mu) ** 2 + 1) / 24 * 1.05
     return NearPair(TradeoffPair(mu), slack, 1e-32 * moved)
+
+
+def merge_gaussians(factors: tuple[tuple[Pair, int], ...]) -> tuple[tuple[Pair, int], ...]:
+    """The same factors, with all that are close to Gaussian trade-offs as one.
+
+    Promise: the product of Gaussian pairs that are μ_i apart is one that is √Σμ_i² apart, and the factors by which their
+    masses differ from it multiply, so slacks and lost masses add.
+    """
+    near = [(pair, times) for pair, times in factors if isinstance(pair, NearPair) and _is_gaussian(pair.base)]
+    if sum(times for _, times in near) < 2:
+        return factors
+    mu = math.sqrt(math.fsum(times * pair.base.mu**2 for pair, times in near)) * (1 + 1e-14)
+    slack = math.fsum(times * pair.slack for pair, times in near) * (1 + 1e-14)
+    lost = math.fsum(times * pair.lost for pair, times in near) * (1 + 1e-14)
+    rest = tuple(factor for factor in factors if factor not in near)
+    return ((NearPair(TradeoffPair(mu), slack, lost), 1), *rest)
+
+
+def _is_gaussian(pair: Pair) -> TypeGuard[TradeoffPair]:
+    return isinstance(pair, TradeoffPair)
 
 
 class ProfilePair(Pair):

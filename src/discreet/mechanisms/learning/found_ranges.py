@@ -1,0 +1,295 @@
+"""Automatic ranges of columns: found from noisy counts in public bins, and then used by another mechanism."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, check_count, check_positive, exactly, significant, sqrt_up
+from discreet.guarantees.accuracy import Accuracy
+from discreet.guarantees.conversions import gaussian_delta, largest_mu, smallest_epsilon
+from discreet.guarantees.guarantee import Approx, Guarantee, Pure
+from discreet.guarantees.privacy_loss.compose import LossDistribution, compose
+from discreet.guarantees.privacy_loss.derived_pairs import merge_gaussians
+from discreet.guarantees.unit import Unit, row
+from discreet.mechanisms.learning.moments import within_deviations
+from discreet.mechanisms.noise.gaussian import Gaussian
+from discreet.mechanisms.noise.laplace import Laplace
+from discreet.mechanisms.noise.lattice import step_for
+from discreet.mechanisms.protocol import meets, plain_sensitivity, tidy
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
+from discreet.rows.octaves import even_places, octave_end, octave_places
+from discreet.rows.unbounded import UnboundedRows
+
+Floats = NDArray[np.float64]
+SHARE = Fraction(1, 8)
+"""What finding the ranges may cost of a fit: this part of its squared sensitivity in deviations, or of ε where that is
+pure."""
+HISTOGRAMS = 2
+"""How many histograms of a column are released."""
+FIRST, LAST = -40, 64
+"""Sizes from 2^−40 to 2^64 are told apart."""
+SIZES = 2 * (LAST - FIRST) + 1
+EVEN = 64
+"""The most equal bins into which a range is cut to find where its numbers are."""
+DEFAULT = (-1.0, 1.0)
+"""The range of a column in which noise hides everything."""
+SURE, FARTHER = 3.5, 1 / 32
+"""How many deviations a count must have to be seen, and how many more for each doubling away from 1."""
+GUESS = 2.5
+"""How many it must have if no side of 0 shows anything by itself, for both sides together."""
+WINDOW, NEAR = 4, 6
+"""So many neighboring sizes are looked at together, and so many below the largest for the rows of a side."""
+CROWD = 3.0
+"""Equal bins are so few that each would have this many deviations if rows were spread evenly."""
+ROOM = 0.5
+"""A bin at an end of the range is kept if it has so many deviations of the noise more."""
+RARE = 0.05
+"""Or so much of the rows that it would have if all were spread evenly."""
+
+LOOSE = 1e-3
+"""From this step down, a remainder gives up a part of δ, too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundRanges:
+    """Releases a range (low, high) for each column, from two noisy histograms of each column.
+
+    The first counts numbers by their size, in bins that double, and finds the largest size that is not rare. The second
+    cuts the range up to that size into equal bins, and keeps the part in which the numbers are. Both use only noisy
+    counts. `weights` has an integer for each column, by which its counts are multiplied before the noise: a column with
+    a larger weight is seen more clearly. `stddev` is that of Gaussian noise; `scale` is for Laplace noise instead.
+    Ranges end at doubles of a public grid. One row cannot move an end by itself, whatever number it holds.
+
+    Promise: a row is in at most one bin of each column, so one histogram of all columns moves by w_j in column j: √Σw²
+    in L2, Σw in L1. A replaced row leaves one bin and enters another: √2 and 2 times as much. k rows move it k times as
+    far. The second histogram depends on the first only by what was released, so both compose: their squared distances
+    add, or their ε.
+    Error: the two-sided tail of the noise of all counts, multiplied by their weights.
+    """
+
+    weights: tuple[int, ...]
+    stddev: Number | None = None
+    scale: Number | None = None
+
+    def __post_init__(self) -> None:
+        if not self.weights:
+            raise InvalidArgument("Give a weight for each column.", code="empty")
+        for weight in self.weights:
+            check_count(weight, "weights")
+        if (self.stddev is None) == (self.scale is None):
+            raise InvalidArgument(
+                "Give either stddev or scale.",
+                code="missing-argument" if self.stddev is None else "conflicting-arguments",
+            )
+        check_positive(self._size, "noise")
+
+    @property
+    def _size(self) -> Fraction:
+        return exactly(self.scale if self.stddev is None else self.stddev)
+
+    @property
+    def _step(self) -> Fraction:
+        return min(Fraction(1), step_for(self._size))
+
+    def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
+        """How far one unit can move both histograms together, in deviations or scales of the noise."""
+        rows, ends = check_count(rows_per_person, "rows_per_person"), 2 if _replaces(unit) else 1
+        many = HISTOGRAMS * ends * len(self.weights) * rows
+        if self.stddev is None:
+            moved = HISTOGRAMS * ends * rows * Fraction(sum(self.weights))
+            return Sensitivity(moved / self._size, "L1", unit, dimension=many)
+        moved = HISTOGRAMS * ends * Fraction(sum(weight**2 for weight in self.weights))
+        return Sensitivity(rows * sqrt_up(moved / self._size**2), "L2", unit, dimension=many)
+
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
+        """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
+        if self.stddev is None:
+            bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L1")
+            return Pure(epsilon=tidy(significant(bound.exact, up=True)), protects=bound.unit)
+        bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2")
+        return within_deviations(bound.exact**2, (self._size / self._step) ** 2, bound.dimension, bound.unit)
+
+    @classmethod
+    def for_share(
+        cls, guarantee: Approx, *, weights: tuple[int, ...], share: Number, unit: Unit | None, rows_per_person: int = 1
+    ) -> Self:
+        """The noise that takes this share of `guarantee`: of the squared sensitivity, or of ε if it is pure."""
+        part, epsilon, delta = exactly(share), exactly(guarantee.epsilon), exactly(guarantee.delta)
+        if not delta:
+            moved = cls(weights=weights, scale=1).sensitivity(unit, rows_per_person).exact
+            return cls(weights=weights, scale=tidy(significant(moved / (part * epsilon), up=True)))
+        moved = cls(weights=weights, stddev=1).sensitivity(unit, rows_per_person).exact
+        allowed = Fraction(largest_mu(float(epsilon), float(delta)))
+        return cls(weights=weights, stddev=tidy(significant(moved * sqrt_up(1 / part) / allowed, up=True)))
+
+    def error(self, confidence: float) -> Accuracy:
+        """How far all counts of both histograms may be from the true ones, multiplied by their weights."""
+        return self._noise.error(confidence, values=len(self.weights) * (SIZES + EVEN))
+
+    @property
+    def _noise(self) -> Gaussian | Laplace:
+        if self.stddev is None:
+            return Laplace(scale=tidy(self._size), step=tidy(self._step))
+        return Gaussian(stddev=tidy(self._size), step=tidy(self._step))
+
+    def _draw(self, value: UnboundedRows) -> Floats:
+        if value.columns != len(self.weights):
+            raise InvalidArgument(f"The rows must have {len(self.weights)} columns.", code="wrong-shape")
+        deviations = self._noise.deviation / np.array(self.weights)
+        sizes = self._noisy(value.counts(_place_sizes, SIZES))
+        coarse = [_sizes_seen(*column) for column in zip(sizes, deviations, strict=True)]
+        low, high = np.array([ends for ends, _ in coarse]).T
+        bins = np.array([many for _, many in coarse])
+        even = self._noisy(value.counts(lambda cells: even_places(cells, low, high, bins), EVEN))
+        return np.array([_kept(*column) for column in zip(even, low, high, bins, deviations, strict=True)])
+
+    def _noisy(self, counts: NDArray[np.int64]) -> Floats:
+        weights = np.array(self.weights)[:, None]
+        drawn = self._noise._draw((counts * weights).reshape(-1))
+        return np.asarray(drawn, dtype=np.float64).reshape(counts.shape) / weights
+
+
+def _replaces(unit: Unit | None) -> bool:
+    return unit is not None and unit.neighbors == "replace"
+
+
+def _place_sizes(cells: Floats) -> NDArray[np.int64]:
+    return octave_places(cells, FIRST, LAST)
+
+
+# --- from noisy counts to ranges ------------------------------------------------------------------------------
+
+
+def _sizes_seen(counts: Floats, deviation: float) -> tuple[tuple[float, float], int]:
+    """From the largest negative size to the largest positive one that is seen, and how many equal bins to cut it into.
+
+    A side on which nothing is seen is taken to be as large as the other one, unless it looks empty.
+    """
+    most = LAST - FIRST
+    sides = [counts[:most][::-1], counts[most + 1 :]]
+    seen = [_last_seen(side, deviation) for side in sides]
+    top = max(seen) or _last_seen(sides[0] + sides[1], deviation * math.sqrt(2), GUESS)
+    if not top:
+        return DEFAULT, 1
+    near = slice(max(top - NEAR, 0), top)
+    full = [float(side[near].sum()) for side in sides]
+    there = [amount > deviation * math.sqrt(NEAR) or amount == max(full) for amount in full]
+    low, high = (last or top * kept for last, kept in zip(seen, there, strict=True))
+    rows = counts[most] + sum(
+        float(side[max(last - NEAR, 0) : last].sum()) for side, last in zip(sides, (low, high), strict=True)
+    )
+    many = math.log2(max(float(rows), 1.0) / (CROWD * deviation))
+    ends = -octave_end(low, FIRST, outer=True), octave_end(high, FIRST, outer=True)
+    return ends, 2 ** min(max(math.floor(many), 0), int(math.log2(EVEN)))
+
+
+def _last_seen(counts: Floats, deviation: float, sure: float = SURE) -> int:
+    """The last bin, counted from 1, that noise alone would hardly fill, by itself or together with a few others above
+    the last one that is seen by itself. 0 if there is none.
+    """
+    needed = (sure + FARTHER * np.abs(FIRST + 1 + np.arange(len(counts)))) * deviation
+    alone = np.flatnonzero(counts > needed)
+    last = int(alone[-1]) + 1 if len(alone) else 0
+    beyond = np.concatenate([np.zeros(WINDOW), np.cumsum(counts[last:])])
+    for many in range(2, WINDOW + 1):
+        sums = beyond[WINDOW:] - beyond[WINDOW - many : -many]
+        found = np.flatnonzero((sums > math.sqrt(many) * needed[last:]) & (counts[last:] > 0))
+        if len(found):
+            return last + int(found[-1]) + 1
+    return last
+
+
+def _kept(counts: Floats, low: float, high: float, bins: int, deviation: float) -> tuple[float, float]:
+    """The part of the range whose bins together hold the most rows beyond what an empty bin might show."""
+    shown = counts[:bins]
+    needed = max(ROOM * deviation, RARE * max(float(shown.sum()), 0.0) / bins)
+    steps = np.concatenate([[0.0], np.cumsum(shown - needed)])
+    lowest = np.minimum.accumulate(steps)
+    end = int(np.argmax(steps[1:] - lowest[:-1])) + 1
+    start = int(np.argmin(steps[:end]))
+    share = np.array([start, end]) / bins
+    ends = low * (1 - share) + high * share
+    if (
+        end - start <= max(1, bins // 16) and ends[0] <= 0 <= ends[1]
+    ):  # mostly zeros, which say nothing about the other numbers
+        return low, high
+    return float(ends[0]), float(ends[1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithFoundRanges:
+    """Finds ranges, and then lets another mechanism, `then`, work within them: one release.
+
+    The value is `UnboundedRows`. The result is that of `then`, a dict, with the found "ranges".
+
+    Promise: the composition of the two. The noise of `then` is fixed before the ranges are found, because rows are
+    scaled by them: whatever they are, its sensitivity is the same.
+    Error: that of `then`, in scaled units.
+    """
+
+    finding: FoundRanges
+    then: Any
+
+    def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> tuple[Any, Any]:
+        """How far one unit can move each of the two."""
+        moved = getattr(self.then, "sensitivity", None)  # a selection is made for its unit
+        then = None if moved is None else moved(unit, rows_per_person)
+        return self.finding.sensitivity(unit, rows_per_person), then
+
+    def guarantee(self, sensitivity: tuple[Any, Any] | None = None) -> LossDistribution:
+        """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
+        first, second = (None, None) if sensitivity is None else sensitivity
+        both = compose([self.finding.guarantee(first), self.then.guarantee(second)])
+        return replace(both, factors=merge_gaussians(both.factors))
+
+    @classmethod
+    def for_guarantee(
+        cls,
+        guarantee: Approx,
+        *,
+        weights: tuple[int, ...],
+        then: Callable[[Approx], Any],
+        unit: Unit | None = None,
+        rows_per_person: int = 1,
+        share: Number = SHARE,
+    ) -> Self:
+        """`then` makes the other mechanism for what is left of the guarantee: the most with which both keep it."""
+        finding = FoundRanges.for_share(
+            guarantee, weights=weights, share=share, unit=unit, rows_per_person=rows_per_person
+        )
+        for less in (0.0, 1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.2, 0.5):
+            made = cls(finding=finding, then=then(_left(guarantee, exactly(share), less)))
+            if meets(made.guarantee(made.sensitivity(unit, rows_per_person)), guarantee):
+                return made
+        raise InvalidArgument(
+            "No noise keeps this guarantee if ranges are found, too. Declare feature_ranges.",
+            code="guarantee-out-of-reach",
+        )
+
+    def error(self, confidence: float, **sizes: Any) -> Any:
+        return self.then.error(confidence, **sizes)
+
+    def _draw(self, value: UnboundedRows) -> dict[str, Any]:
+        ranges = self.finding._draw(value)
+        drawn = self.then._draw(value.within(ranges))
+        return {**(drawn if isinstance(drawn, dict) else {"weights": drawn}), "ranges": ranges}
+
+
+def _left(guarantee: Approx, share: Fraction, less: float) -> Approx:
+    """What remains for the other mechanism, a little less than the whole remainder."""
+    epsilon, delta = exactly(guarantee.epsilon), exactly(guarantee.delta)
+    if not delta:
+        return Pure(epsilon=tidy(significant(epsilon * (1 - share) * (1 - Fraction(less)), up=False)))
+    move = largest_mu(float(epsilon), float(delta)) * math.sqrt(float(1 - share)) * (1 - less)
+    found = smallest_epsilon(lambda tried: gaussian_delta(move, tried), float(delta))
+    # a mechanism that needs all of its δ leaves none for the ranges
+    kept = guarantee.delta if less < LOOSE else tidy(significant(delta * (1 - Fraction(less)), up=False))
+    return Approx(epsilon=tidy(significant(Fraction(found), up=False)), delta=kept)
