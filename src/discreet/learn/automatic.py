@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.exact.rational import Number, check_bound, exactly
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import check_bound, exactly
 from discreet.guarantees.guarantee import Approx
 from discreet.mechanisms.learning.found_ranges import WithFoundRanges
 from discreet.releases import Release

@@ -24,6 +24,7 @@ from discreet.rows import columns_of, doubles, has_width, labels, names_of, on_d
 from discreet.rows.arrays import doubles as doubles_beside
 from discreet.rows.arrays import is_numpy, is_spark_dataframe, namespace, on_host
 from discreet.rows.containers import Data
+from discreet.rows.number_columns import columns_without_numbers, is_number_column
 from discreet.rows.rounding import check_ranges
 
 _sklearn = need("sklearn.base", "learn", "discreet.learn")
@@ -97,11 +98,12 @@ class Planned(Private):
         return self._promised(self._plan(check_count(n_features, "n_features")))
 
 
-def table_of(features: Any, width: int | None = None) -> tuple[Any, list[str] | None]:
+def table_of(features: Any, width: int | None = None, *, typed: bool = True) -> tuple[Any, list[str] | None]:
     """Features as an array of numbers, on the device where they are, and the names of their columns if they have names.
 
-    Only shape and type decide what is refused, never a cell. A cell that is not a number counts as missing, and so does
-    a whole row of a list that does not have `width` cells.
+    Only shape and type decide what is refused, never a cell. If `typed`, columns with a dtype that is not a number are
+    refused. Elsewhere a cell that is not a number counts as missing, and so does a whole row of a list that does not
+    have `width` cells.
     """
     if is_spark_dataframe(features):
         raise InvalidArgument(
@@ -113,6 +115,8 @@ def table_of(features: Any, width: int | None = None) -> tuple[Any, list[str] | 
     if getattr(getattr(features, "dtype", None), "kind", "") == "c":
         raise InvalidArgument("Complex data not supported: pass real numbers.", code="not-a-number")
     listed = names_of(features)
+    if typed:
+        _refuse_other_types(features)
     if not has_width(features) and hasattr(features, "shape") and str(getattr(features, "dtype", "")) != "object":
         raise InvalidArgument(
             "Features must have rows and columns. Reshape your data, as with X.reshape(-1, 1).", code="wrong-shape"
@@ -123,6 +127,28 @@ def table_of(features: Any, width: int | None = None) -> tuple[Any, list[str] | 
             f"0 feature(s) (shape={tuple(array.shape)}) while a minimum of 1 is required.", code="wrong-shape"
         )
     return array, listed
+
+
+def _refuse_other_types(features: Any) -> None:
+    """Refuse columns of text, dates, categories and objects by their dtype, before anything is read."""
+    if wrong := columns_without_numbers(features):
+        what = ", ".join(wrong[:10]) + (", …" if len(wrong) > 10 else "")
+        which = f"These features are not numbers: {what}." if wrong != [""] else "The features are not numbers."
+        raise InvalidArgument(
+            f"{which} Encode text with dp.learn.OneHot(categories=[…]) and dates as numbers of days, and convert columns "
+            "of objects that hold numbers: X.astype(float).",
+            code="learn-feature-type",
+        )
+
+
+def refuse_other_targets(targets: Any, who: str) -> None:
+    """Refuse a target of text or dates for a regression, by its dtype."""
+    single = columns_of(targets)[0] if len(names_of(targets) or []) == 1 else targets
+    if not is_number_column(single):
+        raise InvalidArgument(
+            f"{who} needs numbers as targets, and the dtype of y is not a number. Convert it: y.astype(float).",
+            code="not-a-number",
+        )
 
 
 # --- the columns of a model ---------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.exact.rational import Number, check_count
 from discreet.extras import need
+from discreet.guarantees.guarantee import Approx
 from discreet.learn.automatic import AUTO, Auto, Source, is_auto, with_ranges, within_ranges
 from discreet.learn.base import fitted_table, keep_columns
-from discreet.guarantees.guarantee import Approx
 from discreet.learn.unlabelled import Unlabelled
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.lloyd import Lloyd

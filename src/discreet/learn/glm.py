@@ -35,6 +35,7 @@ from discreet.learn.base import (
     keep_columns,
     known_table,
     numbers_of,
+    refuse_other_targets,
     table_of,
     width_of,
 )
@@ -198,6 +199,8 @@ class Linear(Private):
     def fit(self, X: Data, y: Data) -> Self:
         """Learn from rows of features and their targets: one release, charged before the rows are read."""
         (table, names), column = table_of(X, width_of(self.feature_ranges)), column_of(y, type(self).__name__)
+        if hasattr(self, "target_bound"):
+            refuse_other_targets(y, type(self).__name__)
         if len(column) != table.shape[0]:
             raise InvalidArgument("X and y must have the same number of rows.", code="unequal-lengths")
         return self._fitted(

@@ -35,6 +35,7 @@ from discreet.learn.base import (
     keep_columns,
     known_table,
     numbers_of,
+    refuse_other_targets,
     table_of,
     width_of,
 )
@@ -116,6 +117,7 @@ class LeastSquares(Planned):
     def fit(self, X: Data, y: Data) -> Self:
         """Learn from rows of features and their targets: one release, charged before the rows are read."""
         (table, names), column = table_of(X, width_of(self.feature_ranges)), column_of(y, type(self).__name__)
+        refuse_other_targets(y, type(self).__name__)
 
         def rounded(scaled: Callable[[Any], Any] | None, **bounds: Any) -> RoundedRows:
             return RoundedRows(table, column if scaled is None else scaled(column), **bounds)

@@ -12,6 +12,7 @@ from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, exactly
 from discreet.extras import need
+from discreet.guarantees.guarantee import Approx
 from discreet.learn.automatic import AUTO, Auto, Source, finds_features, with_ranges, within_ranges
 from discreet.learn.base import (
     BaseEstimator,
@@ -23,7 +24,6 @@ from discreet.learn.base import (
     table_of,
     width_of,
 )
-from discreet.guarantees.guarantee import Approx
 from discreet.learn.unlabelled import Unlabelled
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.group_moments import GroupMoments

@@ -326,9 +326,9 @@ class _Passes:
 
     def _pair(self, batch: Any, targets: Targets) -> Batch:
         if not self._labelled:
-            table, _ = table_of(batch, self._width)
+            table, _ = table_of(batch, self._width, typed=False)  # a batch's dtype may follow from its cells
             return table, np.zeros(table.shape[0])
-        table, _ = table_of(batch[0], self._width)
+        table, _ = table_of(batch[0], self._width, typed=False)
         return table, on_host(targets(column_of(batch[1], "fit_batches")))
 
     def _columns(self, batch: Any, targets: Targets) -> Batch:

@@ -54,6 +54,7 @@ ROOM = 0.5
 RARE = 0.05
 """Or so much of the rows that it would have if all were spread evenly."""
 
+LEAST_SPLIT = 0.1
 LOOSE = 1e-3
 """From this step down, a remainder gives up a part of δ, too."""
 
@@ -262,12 +263,17 @@ class WithFoundRanges:
         share: Number = SHARE,
     ) -> Self:
         """`then` makes the other mechanism for what is left of the guarantee: the most with which both keep it."""
+        stated: Guarantee | None = None
         finding = FoundRanges.for_share(
             guarantee, weights=weights, share=share, unit=unit, rows_per_person=rows_per_person
         )
-        for less in (0.0, 1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.2, 0.5):
+        for less in (0.0, 1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5):
+            if less and less < LEAST_SPLIT and isinstance(stated, Approx) and exactly(stated.delta):
+                continue  # what is only known by (ε,δ) adds as such
             made = cls(finding=finding, then=then(_left(guarantee, exactly(share), less)))
-            if meets(made.guarantee(made.sensitivity(unit, rows_per_person)), guarantee):
+            moved = made.sensitivity(unit, rows_per_person)
+            stated = made.then.guarantee(moved[1])
+            if meets(made.guarantee(moved), guarantee):
                 return made
         raise InvalidArgument(
             "No noise keeps this guarantee if ranges are found, too. Declare feature_ranges.",
