@@ -60,7 +60,7 @@ def with_ranges(
     The target counts more than a feature, because all predictions depend on its range.
     """
     wanted = finds_features(model) if found is None else found
-    weights = (1,) * (features * wanted) + (max(1, round(math.sqrt(features / 2))),) * target
+    weights = (1,) * (features * wanted) + (max(1, round(math.sqrt(2 * features))),) * target
     if not weights:
         return then(model._goal())
     return WithFoundRanges.for_guarantee(

@@ -160,9 +160,9 @@ class Linear(Private):
             (-1, 1) if isinstance(loss, HuberHinge) else (0, 1),
         )
 
-    def _descent(self, features: int, size: int | None, goal: Approx) -> Descent:
+    def _descent(self, features: int, size: int | None = None, goal: Approx | None = None) -> Descent:
         given: dict[str, Any] = {"unit": self._unit(), "rows_per_person": self._rows()}
-        return Descent.for_guarantee(goal, **given, **self._described(features, size))
+        return Descent.for_guarantee(self._goal() if goal is None else goal, **given, **self._described(features, size))
 
     def _described(self, features: int, size: int | None) -> dict[str, Any]:
         """What a descent needs to know besides its cost and who is protected."""
@@ -250,8 +250,8 @@ class Linear(Private):
                 progress=show_progress if self.verbose else None,
             )
 
-        if not self._finds():
-            stream(None)  # bad arguments are refused before anything is spent
+        # bad arguments are refused before anything is spent
+        stream(np.tile([-1.0, 1.0], (known.features + 1, 1)) if self._finds() else None)
         return self._fitted(known.features, known.names, stream, known.summing(sent._plain_targets))
 
     def _finds(self) -> bool:

@@ -118,6 +118,8 @@ class LeastSquares(Planned):
         """Learn from rows of features and their targets: one release, charged before the rows are read."""
         (table, names), column = table_of(X, width_of(self.feature_ranges)), column_of(y, type(self).__name__)
         refuse_other_targets(y, type(self).__name__)
+        if len(column) != table.shape[0]:
+            raise InvalidArgument("There must be one target for each row.", code="wrong-shape")
 
         def rounded(scaled: Callable[[Any], Any] | None, **bounds: Any) -> RoundedRows:
             return RoundedRows(table, column if scaled is None else scaled(column), **bounds)

@@ -29,7 +29,7 @@ from discreet.rows.octaves import even_places, octave_end, octave_places
 from discreet.rows.unbounded import UnboundedRows
 
 Floats = NDArray[np.float64]
-SHARE = Fraction(1, 8)
+SHARE = Fraction(1, 6)
 """What finding the ranges may cost of a fit: this part of its squared sensitivity in deviations, or of ε where that is
 pure."""
 HISTOGRAMS = 2
@@ -41,10 +41,10 @@ EVEN = 64
 """The most equal bins into which a range is cut to find where its numbers are."""
 DEFAULT = (-1.0, 1.0)
 """The range of a column in which noise hides everything."""
-SURE, FARTHER = 3.5, 1 / 32
+SURE, FARTHER = 3.5, 1 / 10
 """How many deviations a count must have to be seen, and how many more for each doubling away from 1."""
-GUESS = 2.5
-"""How many it must have if no side of 0 shows anything by itself, for both sides together."""
+NEXT, REACH, FAR = 3.0, 3, 5.5
+"""How many are enough for sizes up to `REACH` doublings above one that is seen, and how many for any other."""
 WINDOW, NEAR = 4, 6
 """So many neighboring sizes are looked at together, and so many below the largest for the rows of a side."""
 CROWD = 3.0
@@ -147,10 +147,10 @@ class FoundRanges:
         deviations = self._noise.deviation / np.array(self.weights)
         sizes = self._noisy(value.counts(_place_sizes, SIZES))
         coarse = [_sizes_seen(*column) for column in zip(sizes, deviations, strict=True)]
-        low, high = np.array([ends for ends, _ in coarse]).T
-        bins = np.array([many for _, many in coarse])
+        low, high = np.array([ends for ends, _, _ in coarse]).T
+        bins, zeros = np.array([many for _, many, _ in coarse]), [zeros for *_, zeros in coarse]
         even = self._noisy(value.counts(lambda cells: even_places(cells, low, high, bins), EVEN))
-        return np.array([_kept(*column) for column in zip(even, low, high, bins, deviations, strict=True)])
+        return np.array([_kept(*column) for column in zip(even, low, high, bins, zeros, deviations, strict=True)])
 
     def _noisy(self, counts: NDArray[np.int64]) -> Floats:
         weights = np.array(self.weights)[:, None]
@@ -169,46 +169,68 @@ def _place_sizes(cells: Floats) -> NDArray[np.int64]:
 # --- from noisy counts to ranges ------------------------------------------------------------------------------
 
 
-def _sizes_seen(counts: Floats, deviation: float) -> tuple[tuple[float, float], int]:
-    """From the largest negative size to the largest positive one that is seen, and how many equal bins to cut it into.
+def _sizes_seen(counts: Floats, deviation: float) -> tuple[tuple[float, float], int, bool]:
+    """From the largest negative size to the largest positive one that is seen, how many equal bins to cut it into, and
+    whether most numbers are 0.
 
-    A side on which nothing is seen is taken to be as large as the other one, unless it looks empty.
+    A side of 0 that shows nothing by itself is taken to be as large as the other one, unless it looks empty.
     """
     most = LAST - FIRST
-    sides = [counts[:most][::-1], counts[most + 1 :]]
-    seen = [_last_seen(side, deviation) for side in sides]
-    top = max(seen) or _last_seen(sides[0] + sides[1], deviation * math.sqrt(2), GUESS)
-    if not top:
-        return DEFAULT, 1
-    near = slice(max(top - NEAR, 0), top)
-    full = [float(side[near].sum()) for side in sides]
-    there = [amount > deviation * math.sqrt(NEAR) or amount == max(full) for amount in full]
-    low, high = (last or top * kept for last, kept in zip(seen, there, strict=True))
-    rows = counts[most] + sum(
+    sides = [counts[:most][::-1] / deviation, counts[most + 1 :] / deviation]
+    if not (top := _largest_seen(*sides)):
+        return DEFAULT, 1, False
+    near = [float(side[max(top - NEAR, 0) : top].sum()) for side in sides]
+    there = [amount > math.sqrt(NEAR) or amount == max(near) for amount in near]
+    low, high = (_side(side[:top]) or top * kept for side, kept in zip(sides, there, strict=True))
+    zeros = float(counts[most]) / deviation
+    rows = zeros + sum(
         float(side[max(last - NEAR, 0) : last].sum()) for side, last in zip(sides, (low, high), strict=True)
     )
-    many = math.log2(max(float(rows), 1.0) / (CROWD * deviation))
+    many = math.floor(math.log2(max(rows / CROWD, 1.0)))
     ends = -octave_end(low, FIRST, outer=True), octave_end(high, FIRST, outer=True)
-    return ends, 2 ** min(max(math.floor(many), 0), int(math.log2(EVEN)))
+    return ends, 2 ** min(many, int(math.log2(EVEN))), zeros > rows / 2
 
 
-def _last_seen(counts: Floats, deviation: float, sure: float = SURE) -> int:
-    """The last bin, counted from 1, that noise alone would hardly fill, by itself or together with a few others above
-    the last one that is seen by itself. 0 if there is none.
+def _largest_seen(below: Floats, above: Floats) -> int:
+    """The largest size, counted from 1, with more numbers than noise alone would show, on a side or on both. 0 if none.
+
+    The counts are in deviations. It starts where most is seen, and goes on to larger sizes that are near. Sizes that are
+    far from all others are used only if they are sure, because one wrong size among many would make a range too wide.
     """
-    needed = (sure + FARTHER * np.abs(FIRST + 1 + np.arange(len(counts)))) * deviation
-    alone = np.flatnonzero(counts > needed)
-    last = int(alone[-1]) + 1 if len(alone) else 0
-    beyond = np.concatenate([np.zeros(WINDOW), np.cumsum(counts[last:])])
-    for many in range(2, WINDOW + 1):
-        sums = beyond[WINDOW:] - beyond[WINDOW - many : -many]
-        found = np.flatnonzero((sums > math.sqrt(many) * needed[last:]) & (counts[last:] > 0))
-        if len(found):
-            return last + int(found[-1]) + 1
-    return last
+    both = (below + above) / math.sqrt(2)
+    alone = np.maximum(np.maximum(below, above), both)
+    distance = FARTHER * np.abs(FIRST + 1 + np.arange(len(both)))
+    last = int(np.argmax(alone - distance))
+    if alone[last] - distance[last] <= SURE:
+        sums = np.concatenate([np.zeros(WINDOW), np.cumsum(both)])
+        windows = (sums[WINDOW:] - sums[:-WINDOW]) / math.sqrt(WINDOW) - distance
+        last = int(np.argmax(windows))
+        if windows[last] <= SURE:
+            return 0
+    while True:
+        steps = range(1, min(REACH, len(both) - 1 - last) + 1)
+        found = [
+            step
+            for step in steps
+            if max(part[last + 1 : last + 1 + step].sum() for part in (below, above, both)) > NEXT * math.sqrt(step)
+            and alone[last + step] > 1
+        ]
+        far = np.flatnonzero(alone[last + 1 :] > FAR)
+        if not found and not len(far):
+            return last + 1
+        last += max([*found, *(far[-1:] + 1).tolist()])
 
 
-def _kept(counts: Floats, low: float, high: float, bins: int, deviation: float) -> tuple[float, float]:
+def _side(counts: Floats) -> int:
+    """The largest size of a side that is seen there, and all sizes if what is beyond is not empty. 0 if none is."""
+    seen = np.flatnonzero(counts > SURE)
+    if not len(seen):
+        return 0
+    rest = counts[int(seen[-1]) + 1 :]
+    return len(counts) if len(rest) and rest[-NEAR:].sum() > NEXT * math.sqrt(len(rest[-NEAR:])) else int(seen[-1]) + 1
+
+
+def _kept(counts: Floats, low: float, high: float, bins: int, zeros: bool, deviation: float) -> tuple[float, float]:
     """The part of the range whose bins together hold the most rows beyond what an empty bin might show."""
     shown = counts[:bins]
     needed = max(ROOM * deviation, RARE * max(float(shown.sum()), 0.0) / bins)
@@ -218,9 +240,7 @@ def _kept(counts: Floats, low: float, high: float, bins: int, deviation: float) 
     start = int(np.argmin(steps[:end]))
     share = np.array([start, end]) / bins
     ends = low * (1 - share) + high * share
-    if (
-        end - start <= max(1, bins // 16) and ends[0] <= 0 <= ends[1]
-    ):  # mostly zeros, which say nothing about the other numbers
+    if zeros and end - start <= max(1, bins // 16):  # they say nothing about the other numbers
         return low, high
     return float(ends[0]), float(ends[1])
 
