@@ -18,6 +18,7 @@ from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit, row
 from discreet.learn.automatic import is_auto, show_found
+from discreet.learn.surroundings import Sent, refuse_lost, warn_of_steps_before
 from discreet.ledger import Ledger, cost_of
 from discreet.releases import Release
 from discreet.rows import columns_of, doubles, has_width, labels, names_of, on_device, place_of, table
@@ -46,10 +47,15 @@ class Private(Closed, BaseEstimator):  # type: ignore[misc]
 
     release_: Release
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        return {**state, "ledger": Sent(self.ledger)} if isinstance(self.ledger, Ledger) else state
+
     def _unit(self) -> Unit:
         """Who is protected, with the relation: the ledger's unit, or one row, added or removed."""
         if self.ledger is None:
             return row()
+        refuse_lost(self.ledger)
         if not isinstance(self.ledger, Ledger):
             raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).", code="wrong-type")
         return self.ledger.protects
@@ -76,6 +82,7 @@ class Private(Closed, BaseEstimator):  # type: ignore[misc]
         names: tuple[int, list[str] | None] | None = None,
     ) -> Release:
         """Release through the door. `names` is the number of features and their names, if ranges may be found."""
+        warn_of_steps_before(self)
         release = through(read, mechanism, self._stated(guarantee), ledger=self.ledger, asked=asked)
         return release if names is None else show_found(release, *names)
 
