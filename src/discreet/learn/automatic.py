@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_bound, exactly
 from discreet.guarantees.guarantee import Approx
-from discreet.mechanisms.learning.found_ranges import WithFoundRanges
+from discreet.mechanisms.learning.found_ranges import NARROWED, SHARE, WithFoundRanges
 from discreet.releases import Release
 from discreet.rows.rounding import RoundedRows
 from discreet.rows.unbounded import UnboundedRows
@@ -53,18 +53,32 @@ def target_range(bound: Any) -> tuple[float, float]:
 
 
 def with_ranges(
-    model: Any, features: int, then: Callable[[Approx], Any], *, target: bool = False, found: bool | None = None
+    model: Any,
+    features: int,
+    then: Callable[[Approx], Any],
+    *,
+    target: bool = False,
+    found: bool | None = None,
+    narrowed: tuple[float, float] | None = None,
 ) -> Any:
     """The mechanism `then` makes, or one that first finds the ranges that are not declared, within the same cost.
 
-    The target counts more than a feature, because all predictions depend on its range.
+    The target counts more than a feature, because all predictions depend on its range. `narrowed` is its declared
+    range, if the part of it in which targets are is to be found.
     """
     wanted = finds_features(model) if found is None else found
-    weights = (1,) * (features * wanted) + (max(1, round(math.sqrt(2 * features))),) * target
+    goals = target or narrowed is not None
+    weights = (1,) * (features * wanted) + (max(1, round(math.sqrt(2 * features))) if wanted else 1,) * goals
     if not weights:
         return then(model._goal())
     return WithFoundRanges.for_guarantee(
-        model._goal(), weights=weights, then=then, unit=model._unit(), rows_per_person=model._rows()
+        model._goal(),
+        weights=weights,
+        then=then,
+        unit=model._unit(),
+        rows_per_person=model._rows(),
+        share=SHARE if wanted or target else NARROWED,
+        outer=() if narrowed is None else (None,) * (features * wanted) + (narrowed,),
     )
 
 

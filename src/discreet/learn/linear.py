@@ -58,7 +58,8 @@ class LeastSquares(Planned):
     """What linear regressions from noisy moments share.
 
     `feature_norm` clips every row to that L2 norm. `feature_ranges`, a public (low, high) for each column, clamps the
-    columns and scales them to [−1, 1] instead. Targets are clamped to ±`target_bound`, or to a pair (low, high). With
+    columns and scales them to [−1, 1] instead. Targets are clamped to ±`target_bound`, or to a pair (low, high). With an
+    intercept, a small share of the cost finds the part of ±`target_bound` in which targets are: `target_range_`. With
     "auto", ranges are found privately, within the cost of the fit: `ranges_` and `target_range_`. An intercept is not
     penalized. It needs the number of rows: `n_samples` if that is public, otherwise a private count.
 
@@ -82,7 +83,21 @@ class LeastSquares(Planned):
     # --- before fitting -------------------------------------------------------------------------------------
 
     def _plan(self, features: int) -> Any:
-        return with_ranges(self, features, lambda goal: self._moments(features, goal), target=finds_target(self))
+        return with_ranges(
+            self,
+            features,
+            lambda goal: self._moments(features, goal),
+            target=finds_target(self),
+            narrowed=target_range(self.target_bound) if self._narrows() else None,
+        )
+
+    def _narrows(self) -> bool:
+        """Whether the part of ±target_bound in which targets are is found: with an intercept they need not be around 0."""
+        declared = not is_auto(self.target_bound) and not isinstance(self.target_bound, tuple | list | np.ndarray)
+        return bool(self.fit_intercept) and declared
+
+    def _finds_target(self) -> bool:
+        return finds_target(self) or self._narrows()
 
     def _moments(self, features: int, goal: Approx) -> Moments:
         shares = dict(CENTERED if self.fit_intercept else PLAIN)
@@ -110,7 +125,7 @@ class LeastSquares(Planned):
 
     def _scales_target(self) -> bool:
         """Whether targets are scaled from a range to [−1, 1]."""
-        return finds_target(self) or isinstance(self.target_bound, tuple | list | np.ndarray)
+        return self._finds_target() or isinstance(self.target_bound, tuple | list | np.ndarray)
 
     # --- fitting --------------------------------------------------------------------------------------------
 
@@ -163,7 +178,7 @@ class LeastSquares(Planned):
             bounded = within(self._shaped(declared), self._between(goals))
             read: Callable[[], Any] = lambda: bounded  # noqa: E731
         else:
-            found = {"finds_features": finds_features(self), "finds_target": finds_target(self)}
+            found = {"finds_features": finds_features(self), "finds_target": self._finds_target()}
 
             def after(ranges: Floats) -> RoundedRows:
                 return within(*self._found(ranges, declared, goals))
@@ -181,8 +196,9 @@ class LeastSquares(Planned):
         self, found: Floats | None, declared: Floats | None, goals: tuple[float, float] | None
     ) -> tuple[Floats | None, tuple[float, float]]:
         """The ranges of the features, if there are any, and that of the target: as declared, or as found."""
-        features = found[: len(found) - finds_target(self)] if found is not None and finds_features(self) else declared
-        between = goals if found is None or goals is not None else (float(found[-1, 0]), float(found[-1, 1]))
+        more = self._finds_target()
+        features = found[: len(found) - more] if found is not None and finds_features(self) else declared
+        between = (float(found[-1, 0]), float(found[-1, 1])) if found is not None and more else goals
         assert between is not None
         return self._shaped(features), self._between(between)
 

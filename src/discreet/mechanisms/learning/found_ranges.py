@@ -32,8 +32,8 @@ Floats = NDArray[np.float64]
 SHARE = Fraction(1, 6)
 """What finding the ranges may cost of a fit: this part of its squared sensitivity in deviations, or of ε where that is
 pure."""
-HISTOGRAMS = 2
-"""How many histograms of a column are released."""
+NARROWED = Fraction(1, 16)
+"""The same, if only the part of a declared range is found."""
 FIRST, LAST = -40, 64
 """Sizes from 2^−40 to 2^64 are told apart."""
 SIZES = 2 * (LAST - FIRST) + 1
@@ -67,7 +67,8 @@ class FoundRanges:
     cuts the range up to that size into equal bins, and keeps the part in which the numbers are. Both use only noisy
     counts. `weights` has an integer for each column, by which its counts are multiplied before the noise: a column with
     a larger weight is seen more clearly. `stddev` is that of Gaussian noise; `scale` is for Laplace noise instead.
-    Ranges end at doubles of a public grid. One row cannot move an end by itself, whatever number it holds.
+    Ranges end at doubles of a public grid. One row cannot move an end by itself, whatever number it holds. A column with
+    a range in `outer` needs only the second histogram: the part of that range in which the numbers are.
 
     Promise: a row is in at most one bin of each column, so one histogram of all columns moves by w_j in column j: √Σw²
     in L2, Σw in L1. A replaced row leaves one bin and enters another: √2 and 2 times as much. k rows move it k times as
@@ -79,12 +80,15 @@ class FoundRanges:
     weights: tuple[int, ...]
     stddev: Number | None = None
     scale: Number | None = None
+    outer: tuple[tuple[float, float] | None, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.weights:
             raise InvalidArgument("Give a weight for each column.", code="empty")
         for weight in self.weights:
             check_count(weight, "weights")
+        if self.outer and len(self.outer) != len(self.weights):
+            raise InvalidArgument("Give an outer range, or None, for each column.", code="wrong-shape")
         if (self.stddev is None) == (self.scale is None):
             raise InvalidArgument(
                 "Give either stddev or scale.",
@@ -100,14 +104,20 @@ class FoundRanges:
     def _step(self) -> Fraction:
         return min(Fraction(1), step_for(self._size))
 
+    @property
+    def _ends(self) -> tuple[tuple[float, float] | None, ...]:
+        return self.outer or (None,) * len(self.weights)
+
     def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
-        """How far one unit can move both histograms together, in deviations or scales of the noise."""
+        """How far one unit can move all histograms together, in deviations or scales of the noise."""
         rows, ends = check_count(rows_per_person, "rows_per_person"), 2 if _replaces(unit) else 1
-        many = HISTOGRAMS * ends * len(self.weights) * rows
+        drawn = [
+            weight for weight, outer in zip(self.weights, self._ends, strict=True) for _ in range(_histograms(outer))
+        ]
+        many = ends * len(drawn) * rows
         if self.stddev is None:
-            moved = HISTOGRAMS * ends * rows * Fraction(sum(self.weights))
-            return Sensitivity(moved / self._size, "L1", unit, dimension=many)
-        moved = HISTOGRAMS * ends * Fraction(sum(weight**2 for weight in self.weights))
+            return Sensitivity(ends * rows * Fraction(sum(drawn)) / self._size, "L1", unit, dimension=many)
+        moved = ends * Fraction(sum(weight**2 for weight in drawn))
         return Sensitivity(rows * sqrt_up(moved / self._size**2), "L2", unit, dimension=many)
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
@@ -120,16 +130,23 @@ class FoundRanges:
 
     @classmethod
     def for_share(
-        cls, guarantee: Approx, *, weights: tuple[int, ...], share: Number, unit: Unit | None, rows_per_person: int = 1
+        cls,
+        guarantee: Approx,
+        *,
+        weights: tuple[int, ...],
+        share: Number,
+        unit: Unit | None,
+        rows_per_person: int = 1,
+        outer: tuple[tuple[float, float] | None, ...] = (),
     ) -> Self:
         """The noise that takes this share of `guarantee`: of the squared sensitivity, or of ε if it is pure."""
         part, epsilon, delta = exactly(share), exactly(guarantee.epsilon), exactly(guarantee.delta)
         if not delta:
-            moved = cls(weights=weights, scale=1).sensitivity(unit, rows_per_person).exact
-            return cls(weights=weights, scale=tidy(significant(moved / (part * epsilon), up=True)))
-        moved = cls(weights=weights, stddev=1).sensitivity(unit, rows_per_person).exact
-        allowed = Fraction(largest_mu(float(epsilon), float(delta)))
-        return cls(weights=weights, stddev=tidy(significant(moved * sqrt_up(1 / part) / allowed, up=True)))
+            moved = cls(weights=weights, outer=outer, scale=1).sensitivity(unit, rows_per_person).exact
+            return cls(weights=weights, outer=outer, scale=tidy(significant(moved / (part * epsilon), up=True)))
+        moved = cls(weights=weights, outer=outer, stddev=1).sensitivity(unit, rows_per_person).exact
+        stddev = moved * sqrt_up(1 / part) / Fraction(largest_mu(float(epsilon), float(delta)))
+        return cls(weights=weights, outer=outer, stddev=tidy(significant(stddev, up=True)))
 
     def error(self, confidence: float) -> Accuracy:
         """How far all counts of both histograms may be from the true ones, multiplied by their weights."""
@@ -145,17 +162,38 @@ class FoundRanges:
         if value.columns != len(self.weights):
             raise InvalidArgument(f"The rows must have {len(self.weights)} columns.", code="wrong-shape")
         deviations = self._noise.deviation / np.array(self.weights)
-        sizes = self._noisy(value.counts(_place_sizes, SIZES))
-        coarse = [_sizes_seen(*column) for column in zip(sizes, deviations, strict=True)]
+        sizes = self._noisy_sizes(value)
+        coarse = [
+            _sizes_seen(counts, deviation) if outer is None else (outer, EVEN, False)
+            for counts, deviation, outer in zip(sizes, deviations, self._ends, strict=True)
+        ]
         low, high = np.array([ends for ends, _, _ in coarse]).T
         bins, zeros = np.array([many for _, many, _ in coarse]), [zeros for *_, zeros in coarse]
-        even = self._noisy(value.counts(lambda cells: even_places(cells, low, high, bins), EVEN))
+        even = self._noisy(
+            value.counts(lambda cells: even_places(cells, low, high, bins), EVEN), np.array(self.weights)
+        )
+        for place in (place for place, outer in enumerate(self._ends) if outer is not None):
+            even[place], bins[place] = _joined(even[place], float(deviations[place]))
+            deviations[place] *= math.sqrt(EVEN / bins[place])
         return np.array([_kept(*column) for column in zip(even, low, high, bins, zeros, deviations, strict=True)])
 
-    def _noisy(self, counts: NDArray[np.int64]) -> Floats:
-        weights = np.array(self.weights)[:, None]
-        drawn = self._noise._draw((counts * weights).reshape(-1))
-        return np.asarray(drawn, dtype=np.float64).reshape(counts.shape) / weights
+    def _noisy_sizes(self, value: UnboundedRows) -> Floats:
+        """The first histogram of the columns that need it, and zeros for the others."""
+        found = np.zeros((len(self.weights), SIZES))
+        wanted = [place for place, outer in enumerate(self._ends) if outer is None]
+        if wanted:
+            counts = value.counts(_place_sizes, SIZES)[wanted]
+            found[wanted] = self._noisy(counts, np.array(self.weights)[wanted])
+        return found
+
+    def _noisy(self, counts: NDArray[np.int64], weights: NDArray[np.int64]) -> Floats:
+        drawn = self._noise._draw((counts * weights[:, None]).reshape(-1))
+        return np.asarray(drawn, dtype=np.float64).reshape(counts.shape) / weights[:, None]
+
+
+def _histograms(outer: tuple[float, float] | None) -> int:
+    """How many histograms of a column are released."""
+    return 2 if outer is None else 1
 
 
 def _replaces(unit: Unit | None) -> bool:
@@ -230,6 +268,14 @@ def _side(counts: Floats) -> int:
     return len(counts) if len(rest) and rest[-NEAR:].sum() > NEXT * math.sqrt(len(rest[-NEAR:])) else int(seen[-1]) + 1
 
 
+def _joined(counts: Floats, deviation: float) -> tuple[Floats, int]:
+    """Neighboring bins added up until each would be seen if rows were spread evenly, and how many there are then."""
+    seen = max(float(counts.sum()), 0.0) / (CROWD * deviation * math.sqrt(EVEN))
+    many = 2 ** min(math.floor(math.log2(max(seen**2, 1.0))), int(math.log2(EVEN)))
+    joined = counts.reshape(many, -1).sum(axis=1)
+    return np.concatenate([joined, np.zeros(EVEN - many)]), many
+
+
 def _kept(counts: Floats, low: float, high: float, bins: int, zeros: bool, deviation: float) -> tuple[float, float]:
     """The part of the range whose bins together hold the most rows beyond what an empty bin might show."""
     shown = counts[:bins]
@@ -281,11 +327,12 @@ class WithFoundRanges:
         unit: Unit | None = None,
         rows_per_person: int = 1,
         share: Number = SHARE,
+        outer: tuple[tuple[float, float] | None, ...] = (),
     ) -> Self:
         """`then` makes the other mechanism for what is left of the guarantee: the most with which both keep it."""
         stated: Guarantee | None = None
         finding = FoundRanges.for_share(
-            guarantee, weights=weights, share=share, unit=unit, rows_per_person=rows_per_person
+            guarantee, weights=weights, share=share, unit=unit, rows_per_person=rows_per_person, outer=outer
         )
         for less in (0.0, 1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5):
             if less and less < LEAST_SPLIT and isinstance(stated, Approx) and exactly(stated.delta):
