@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 SHARE = Fraction(1, 6)
 """What finding the ranges may cost of a fit: this part of its squared sensitivity in deviations, or of ε where that is
 pure."""
-NARROWED = Fraction(1, 16)
+NARROWED = Fraction(1, 10)
 """The same, if only the part of a declared range is found."""
 FIRST, LAST = -40, 64
 """Sizes from 2^−40 to 2^64 are told apart."""
@@ -49,7 +49,7 @@ WINDOW, NEAR = 4, 6
 """So many neighboring sizes are looked at together, and so many below the largest for the rows of a side."""
 CROWD = 3.0
 """Equal bins are so few that each would have this many deviations if rows were spread evenly."""
-ROOM = 0.5
+ROOM = 1.0
 """A bin at an end of the range is kept if it has so many deviations of the noise more."""
 RARE = 0.05
 """Or so much of the rows that it would have if all were spread evenly."""
