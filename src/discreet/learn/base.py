@@ -186,6 +186,14 @@ def keep_columns(model: Any, features: int, names: list[str] | None) -> None:
         del model.feature_names_in_
 
 
+def keep_ranges(model: Any, ranges: Floats | None) -> None:
+    """Store the ranges of the columns, if they are declared or were found."""
+    if ranges is not None:
+        model.ranges_ = np.asarray(ranges)
+    elif hasattr(model, "ranges_"):  # of an earlier fit
+        del model.ranges_
+
+
 def known_table(model: Any, X: Data, width: int | None = None) -> Any:
     """The rows, on the device where they are, checked to have as many columns as the fitted model or this width."""
     check_is_fitted(model)

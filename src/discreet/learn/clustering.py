@@ -11,7 +11,7 @@ from discreet.exact.rational import Number, check_count
 from discreet.extras import need
 from discreet.guarantees.guarantee import Approx
 from discreet.learn.automatic import AUTO, Auto, Source, is_auto, with_ranges, within_ranges
-from discreet.learn.base import fitted_table, keep_columns
+from discreet.learn.base import fitted_table, keep_columns, keep_ranges
 from discreet.learn.unlabelled import Unlabelled
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.lloyd import Lloyd
@@ -77,7 +77,8 @@ class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
         read = self._read(rows, features, np.asarray, feature_norm=plan.feature_norm, feature_ranges=ranges)
         asked = f"KMeans of {features} features in {plan.clusters} clusters and {plan.rounds} rounds"
         self.release_ = self._release(read, whole, self._promised(whole), asked, (features, names))
-        self.ranges_ = ranges = self.release_.value.get("ranges", ranges)
+        ranges = self.release_.value.get("ranges", ranges)
+        keep_ranges(self, ranges)
         self._half = np.ones(features) if ranges is None else ranges[:, 1] / 2 - ranges[:, 0] / 2
         middle = 0.0 if ranges is None else ranges[:, 0] / 2 + ranges[:, 1] / 2
         self.cluster_centers_ = np.asarray(self.release_.value["centers"]) * self._half + middle

@@ -13,7 +13,7 @@ from discreet.exact.rational import Number, check_bound, check_count, exactly
 from discreet.extras import need
 from discreet.guarantees.guarantee import Approx
 from discreet.learn.automatic import AUTO, Auto, Source, finds_features, is_auto, with_ranges, within_ranges
-from discreet.learn.base import check_is_fitted, fitted_table, keep_columns
+from discreet.learn.base import check_is_fitted, fitted_table, keep_columns, keep_ranges
 from discreet.learn.noisy_equations import shrunk
 from discreet.learn.unlabelled import Unlabelled
 from discreet.ledger import Ledger
@@ -98,8 +98,9 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
         read = self._read(rows, features, self._shaped, feature_norm=norm, feature_ranges=ranges)
         asked = f"PCA of {features} features"
         self.release_ = self._release(read, whole, self._promised(whole), asked, (features, names))
-        self.ranges_ = self.release_.value.get("ranges", declared)
-        ranges = None if self.ranges_ is None else self._shaped(self.ranges_)
+        found = self.release_.value.get("ranges", declared)
+        keep_ranges(self, found)
+        ranges = None if found is None else self._shaped(found)
         self.n_components_ = many
         keep_columns(self, features, names)
         self._take(plan, ranges)

@@ -33,6 +33,7 @@ from discreet.learn.base import (
     clip_rows,
     column_of,
     keep_columns,
+    keep_ranges,
     known_table,
     numbers_of,
     refuse_other_targets,
@@ -295,7 +296,7 @@ class Linear(Private):
         """Use what was released as the model."""
         found = self.release_.value.get("ranges")
         declared = None if is_auto(self.feature_ranges) else check_ranges(self.feature_ranges, features)
-        self.ranges_ = found[:features] if found is not None and finds_features(self) else declared
+        keep_ranges(self, found[:features] if found is not None and finds_features(self) else declared)
         if hasattr(self, "target_bound"):
             self.target_range_ = self._between(found)
         self._take(np.asarray(self.release_.value["weights"]), *self._scaling(features, found))
@@ -358,7 +359,7 @@ class Linear(Private):
     def _shortened(self, X: Any) -> Any:
         table = known_table(self, X)
         rows = doubles(table)
-        offset, scale = self._scaling(self.n_features_in_, self.ranges_)
+        offset, scale = self._scaling(self.n_features_in_, getattr(self, "ranges_", None))
         if offset is not None:
             rows = (rows - to_device_of(offset, table)) * to_device_of(scale, table)
         return clip_rows(rows, self._norm())

@@ -33,6 +33,7 @@ from discreet.learn.base import (
     clip_rows,
     column_of,
     keep_columns,
+    keep_ranges,
     known_table,
     numbers_of,
     refuse_other_targets,
@@ -70,7 +71,7 @@ class LeastSquares(Planned):
     Cells are clamped into ranges that were found, as in `fit`.
     """
 
-    ranges_: Floats | None
+    ranges_: Floats
     target_range_: tuple[float, float]
 
     coef_: Floats
@@ -188,7 +189,7 @@ class LeastSquares(Planned):
         self.release_ = self._release(read, whole, self._promised(whole), asked, (features, names))
         keep_columns(self, features, names)
         ranges, self.target_range_ = self._found(self.release_.value.get("ranges"), declared, goals)
-        self.ranges_ = ranges
+        keep_ranges(self, ranges)
         self._take(plan, ranges)
         return self
 
@@ -254,7 +255,7 @@ class LeastSquares(Planned):
         if finds_features(self):
             xp, ranges = namespace(rows), to_device_of(self.ranges_, table)
             rows = xp.minimum(xp.maximum(rows, ranges[:, 0]), ranges[:, 1])
-        elif self.ranges_ is None:
+        elif not hasattr(self, "ranges_"):
             rows = clip_rows(rows, self.feature_norm)
         scores = on_host(rows @ to_device_of(self.coef_, table) + self.intercept_)
         return np.clip(scores, *self.target_range_)

@@ -240,8 +240,7 @@ def _largest_seen(below: Floats, above: Floats) -> int:
     distance = FARTHER * np.abs(FIRST + 1 + np.arange(len(both)))
     last = int(np.argmax(alone - distance))
     if alone[last] - distance[last] <= SURE:
-        sums = np.concatenate([np.zeros(WINDOW), np.cumsum(both)])
-        windows = (sums[WINDOW:] - sums[:-WINDOW]) / math.sqrt(WINDOW) - distance
+        windows = np.max([_windows(part) for part in (below, above, both)], axis=0) - distance
         last = int(np.argmax(windows))
         if windows[last] <= SURE:
             return 0
@@ -257,6 +256,13 @@ def _largest_seen(below: Floats, above: Floats) -> int:
         if not found and not len(far):
             return last + 1
         last += max([*found, *(far[-1:] + 1).tolist()])
+
+
+def _windows(counts: Floats) -> Floats:
+    """For each size, the most deviations that it has together with one to three smaller ones."""
+    sums = np.concatenate([np.zeros(WINDOW), np.cumsum(counts)])
+    found = [(sums[WINDOW:] - sums[WINDOW - many : -many]) / math.sqrt(many) for many in range(2, WINDOW + 1)]
+    return np.asarray(np.max(found, axis=0))
 
 
 def _side(counts: Floats) -> int:
