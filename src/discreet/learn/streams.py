@@ -22,6 +22,7 @@ import numpy as np
 from discreet.engines.spark.dataframes import Partitions, kinds_of, partitions_of
 from discreet.errors import EngineFailed, InvalidArgument
 from discreet.exact.rational import check_count
+from discreet.learn.automatic import is_auto
 from discreet.learn.base import column_of, table_of
 from discreet.rows.arrays import is_spark_dataframe, on_host
 from discreet.rows.arrow import Batch, Targets, from_arrow, is_number
@@ -270,7 +271,7 @@ def _from_function(batches: Any, features: Any, target: str | None, ranges: Any,
             _check_batch(batch, labelled)
     names = _feature_names(features)
     width = features if names is None else len(names)
-    if width is None and hasattr(ranges, "__len__"):
+    if width is None and not is_auto(ranges) and hasattr(ranges, "__len__"):
         width = len(ranges)
     if width is None:
         raise InvalidArgument(
