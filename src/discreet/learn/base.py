@@ -142,8 +142,8 @@ def _refuse_other_types(features: Any) -> None:
         what = ", ".join(wrong[:10]) + (", …" if len(wrong) > 10 else "")
         which = f"These features are not numbers: {what}." if wrong != [""] else "The features are not numbers."
         raise InvalidArgument(
-            f"{which} Encode text with dp.learn.OneHot(categories=[…]) and dates as numbers of days, and convert columns "
-            "of objects that hold numbers: X.astype(float).",
+            f"{which} Encode text with dp.learn.OneHot(categories=[…]) and dates as numbers of days, and convert "
+            "columns of objects that hold numbers: X.astype(float).",
             code="learn-feature-type",
         )
 

@@ -60,12 +60,13 @@ class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
 
     def _rounds(self, features: int, goal: Approx) -> Lloyd:
         by_norm = is_auto(self.feature_ranges) and not is_auto(self.feature_norm)
+        norm: Any = self.feature_norm if by_norm else None
         return Lloyd.for_guarantee(
             goal,
             clusters=check_count(self.n_clusters, "n_clusters"),
             features=features,
             rounds=ROUNDS if self.rounds is None else check_count(self.rounds, "rounds"),
-            feature_norm=self.feature_norm if by_norm else None,
+            feature_norm=norm,
             unit=self._unit(),
             rows_per_person=self._rows(),
         )

@@ -70,12 +70,13 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
         if self.n_samples is not None:
             check_count(self.n_samples, "n_samples")
             del shares["count"]
+        norm: Any = self.feature_norm
         ranged = finds_features(self) or not is_auto(self.feature_ranges)
         return Moments.for_guarantee(
             goal,
             features=features,
             shares=shares,
-            feature_norm=cube_norm(features) if ranged else check_bound(self.feature_norm, "feature_norm"),
+            feature_norm=cube_norm(features) if ranged else check_bound(norm, "feature_norm"),
             unit=self._unit(),
             rows_per_person=self._rows(),
         )

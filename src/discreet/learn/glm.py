@@ -141,7 +141,7 @@ class Linear(Private):
 
     def _norm(self) -> Number:
         """The norm to which scaled rows are clipped."""
-        return 1.0 if is_auto(self.feature_norm) else self.feature_norm  # type: ignore[no-any-return]
+        return 1.0 if is_auto(self.feature_norm) else self.feature_norm
 
     def _perturbation(self, features: int, goal: Approx) -> ObjectivePerturbation:
         loss = self._loss()

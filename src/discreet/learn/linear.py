@@ -59,8 +59,8 @@ class LeastSquares(Planned):
     """What linear regressions from noisy moments share.
 
     `feature_norm` clips every row to that L2 norm. `feature_ranges`, a public (low, high) for each column, clamps the
-    columns and scales them to [−1, 1] instead. Targets are clamped to ±`target_bound`, or to a pair (low, high). With an
-    intercept, a small share of the cost finds the part of ±`target_bound` in which targets are: `target_range_`. With
+    columns and scales them to [−1, 1] instead. Targets are clamped to ±`target_bound`, or to a pair (low, high). With
+    an intercept, a small share of the cost finds the part of ±`target_bound` in which targets are: `target_range_`. With
     "auto", ranges are found privately, within the cost of the fit: `ranges_` and `target_range_`. An intercept is not
     penalized. It needs the number of rows: `n_samples` if that is public, otherwise a private count.
 
@@ -93,7 +93,9 @@ class LeastSquares(Planned):
         )
 
     def _narrows(self) -> bool:
-        """Whether the part of ±target_bound in which targets are is found: with an intercept they need not be around 0."""
+        """Whether the part of ±target_bound in which targets are is found: with an intercept, it need not be around
+        0.
+        """
         declared = not is_auto(self.target_bound) and not isinstance(self.target_bound, tuple | list | np.ndarray)
         return bool(self.fit_intercept) and declared
 
@@ -239,7 +241,7 @@ class LeastSquares(Planned):
         self.intercept_ = float(shifted) if self.fit_intercept else 0.0
 
     def _target_scale(self) -> tuple[float, float]:
-        """The middle of the target's range, and what 1 means in the moments: half of the range if targets are scaled."""
+        """The middle of the target's range, and what 1 means in the moments: half of the range if it is scaled."""
         low, high = self.target_range_
         return (low / 2 + high / 2, high / 2 - low / 2) if self._scales_target() else (0.0, 1.0)
 
@@ -264,8 +266,8 @@ class LeastSquares(Planned):
         """How far the mean squared error on the clipped training rows may be above that of the best linear model.
 
         The constant model is linear, too: so a fit is worse than that by at most this much. With A, b and w as in
-        `coefficient_error`, n times the excess is (w − w*)ᵀA(w − w*), at most ‖A(w − w*)‖² over A's least eigenvalue. It
-        is also at most wᵀAw − 2wᵀb + Σy², the error of w itself, and at most that of predictions at the wrong end.
+        `coefficient_error`, n times the excess is (w − w*)ᵀA(w − w*), at most ‖A(w − w*)‖² over A's least eigenvalue.
+        It is also at most wᵀAw − 2wᵀb + Σy², the error of w itself, and at most that of predictions at the wrong end.
         """
         check_is_fitted(self)
         sure = check_confidence(confidence)

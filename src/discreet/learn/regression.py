@@ -135,7 +135,7 @@ class PoissonRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
                 "target_bound, the largest count, must be declared. The largest count in the data is private.",
                 code="learn-not-declared",
             )
-        return Poisson(self.target_bound)
+        return Poisson(self.target_bound)  # type: ignore[arg-type]
 
     def _spread(self) -> float:
         return 1.0

@@ -21,8 +21,9 @@ BLOCK = 2**15
 class UnboundedRows:
     """Rows of features and targets, of which either or both have bounds to be found.
 
-    The columns are the features, if `finds_features`, and then the target, if `finds_target`. `summed` runs a function on all batches of rows and targets, wherever they are, and adds its results exactly.
-    `within` gives the rows for the mechanism that follows, from the ranges that were found.
+    The columns are the features, if `finds_features`, and then the target, if `finds_target`. `summed` runs a function
+    on all batches of rows and targets, wherever they are, and adds its results exactly. `within` gives the rows for the
+    mechanism that follows, from the ranges that were found.
 
     Promise: a row is in at most one bin of each column, which depends on that cell alone.
     """

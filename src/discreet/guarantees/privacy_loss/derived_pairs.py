@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, TypeGuard
+from typing import ClassVar
 
 import numpy as np
 
@@ -162,21 +162,22 @@ def near_gaussian(squared: int | Fraction, variance: Fraction, moved: int) -> Ne
 def merge_gaussians(factors: tuple[tuple[Pair, int], ...]) -> tuple[tuple[Pair, int], ...]:
     """The same factors, with all that are close to Gaussian trade-offs as one.
 
-    Promise: the product of Gaussian pairs that are μ_i apart is one that is √Σμ_i² apart, and the factors by which their
-    masses differ from it multiply, so slacks and lost masses add.
+    Promise: the product of Gaussian pairs that are μ_i apart is one that is √Σμ_i² apart, and the factors by which
+    their masses differ from it multiply, so slacks and lost masses add.
     """
-    near = [(pair, times) for pair, times in factors if isinstance(pair, NearPair) and _is_gaussian(pair.base)]
-    if sum(times for _, times in near) < 2:
+    near = [
+        (pair, pair.base.mu, times)
+        for pair, times in factors
+        if isinstance(pair, NearPair) and isinstance(pair.base, TradeoffPair)
+    ]
+    if sum(times for *_, times in near) < 2:
         return factors
-    mu = math.sqrt(math.fsum(times * pair.base.mu**2 for pair, times in near)) * (1 + 1e-14)
-    slack = math.fsum(times * pair.slack for pair, times in near) * (1 + 1e-14)
-    lost = math.fsum(times * pair.lost for pair, times in near) * (1 + 1e-14)
-    rest = tuple(factor for factor in factors if factor not in near)
+    mu = math.sqrt(math.fsum(times * move**2 for _, move, times in near)) * (1 + 1e-14)
+    slack = math.fsum(times * pair.slack for pair, _, times in near) * (1 + 1e-14)
+    lost = math.fsum(times * pair.lost for pair, _, times in near) * (1 + 1e-14)
+    merged = [pair for pair, *_ in near]
+    rest = tuple((pair, times) for pair, times in factors if pair not in merged)
     return ((NearPair(TradeoffPair(mu), slack, lost), 1), *rest)
-
-
-def _is_gaussian(pair: Pair) -> TypeGuard[TradeoffPair]:
-    return isinstance(pair, TradeoffPair)
 
 
 class ProfilePair(Pair):

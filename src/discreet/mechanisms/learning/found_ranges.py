@@ -67,8 +67,8 @@ class FoundRanges:
     cuts the range up to that size into equal bins, and keeps the part in which the numbers are. Both use only noisy
     counts. `weights` has an integer for each column, by which its counts are multiplied before the noise: a column with
     a larger weight is seen more clearly. `stddev` is that of Gaussian noise; `scale` is for Laplace noise instead.
-    Ranges end at doubles of a public grid. One row cannot move an end by itself, whatever number it holds. A column with
-    a range in `outer` needs only the second histogram: the part of that range in which the numbers are.
+    Ranges end at doubles of a public grid. One row cannot move an end by itself, whatever number it holds. A column
+    with a range in `outer` needs only the second histogram: the part of that range in which the numbers are.
 
     Promise: a row is in at most one bin of each column, so one histogram of all columns moves by w_j in column j: √Σw²
     in L2, Σw in L1. A replaced row leaves one bin and enters another: √2 and 2 times as much. k rows move it k times as
@@ -232,8 +232,8 @@ def _sizes_seen(counts: Floats, deviation: float) -> tuple[tuple[float, float], 
 def _largest_seen(below: Floats, above: Floats) -> int:
     """The largest size, counted from 1, with more numbers than noise alone would show, on a side or on both. 0 if none.
 
-    The counts are in deviations. It starts where most is seen, and goes on to larger sizes that are near. Sizes that are
-    far from all others are used only if they are sure, because one wrong size among many would make a range too wide.
+    The counts are in deviations. It starts where most is seen, and goes on to larger sizes that are near. Sizes that
+    are far from all others are used only if they are sure, because one wrong size among many would make a range too wide.
     """
     both = (below + above) / math.sqrt(2)
     alone = np.maximum(np.maximum(below, above), both)
