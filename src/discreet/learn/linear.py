@@ -60,9 +60,9 @@ class LeastSquares(Planned):
 
     `feature_norm` clips every row to that L2 norm. `feature_ranges`, a public (low, high) for each column, clamps the
     columns and scales them to [−1, 1] instead. Targets are clamped to ±`target_bound`, or to a pair (low, high). With
-    an intercept, a small share of the cost finds the part of ±`target_bound` in which targets are: `target_range_`. With
-    "auto", ranges are found privately, within the cost of the fit: `ranges_` and `target_range_`. An intercept is not
-    penalized. It needs the number of rows: `n_samples` if that is public, otherwise a private count.
+    an intercept, a small share of the cost finds the part of ±`target_bound` in which targets are. With "auto", ranges
+    are found privately, within the cost of the fit: `ranges_` and `target_range_`. An intercept is not penalized. It
+    needs the number of rows: `n_samples` if that is public, otherwise a private count.
 
     The weights minimize the expected squared error given the noise, see `noisy_equations`: with little noise they are
     ordinary least squares, with much noise they are close to 0, which is the constant model. `coef_deviation_` is how

@@ -39,8 +39,9 @@ class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
     """Columns as independent normal variables, with a mean and a variance in each of the declared `classes`.
 
     `feature_ranges`, a public (low, high) for each column, clamp cells, both in `fit` and in `predict`. With "auto"
-    they are found privately, within the cost of the fit: `ranges_`. A row with a target outside the classes is left out. Each row is in one class only, so all classes are measured at the cost of
-    one. Variances have a lower bound, as in `StandardScaler`.
+    they are found privately, within the cost of the fit: `ranges_`. A row with a target outside the classes is left
+    out. Each row is in one class only, so all classes are measured at the cost of one. Variances have a lower bound, as
+    in `StandardScaler`.
     """
 
     classes_: NDArray[Any]

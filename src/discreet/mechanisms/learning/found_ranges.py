@@ -233,7 +233,7 @@ def _largest_seen(below: Floats, above: Floats) -> int:
     """The largest size, counted from 1, with more numbers than noise alone would show, on a side or on both. 0 if none.
 
     The counts are in deviations. It starts where most is seen, and goes on to larger sizes that are near. Sizes that
-    are far from all others are used only if they are sure, because one wrong size among many would make a range too wide.
+    are far from all others are used only if they are sure, because one wrong size would make a range too wide.
     """
     both = (below + above) / math.sqrt(2)
     alone = np.maximum(np.maximum(below, above), both)
