@@ -213,6 +213,23 @@ def test_the_error_bound_covers():
             assert np.abs(ours.coef_ - plain.coef_).max() < 8 * ours.coef_deviation_.max()
 
 
+@pytest.mark.parametrize("epsilon", [0.2, 2, 50])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_excess_risk_is_covered(intercept, epsilon):
+    """At 95% none of 15 fits should be outside: the bound is far from tight, and a miss means it is wrong."""
+    X, y = data(3000, level=0.2 * intercept)
+    best = Plain(fit_intercept=intercept).fit(X, y)
+    least = float(((y - best.predict(X)) ** 2).mean())
+    for seed in range(15):
+        with testing.frozen(seed):
+            bounds = {"feature_norm": 1, "target_bound": (-1, 1)}
+            ours = LinearRegression(epsilon=epsilon, fit_intercept=intercept, **bounds).fit(X, y)
+        bound = ours.error(0.95)
+        assert bound.of == "excess risk"
+        linear = X @ ours.coef_ + ours.intercept_
+        assert float(((y - linear) ** 2).mean()) - least <= float(bound) <= 4.001
+
+
 def test_where_no_bound_is_known_it_says_why():
     model = LinearRegression(epsilon=0.1).fit(*data(100))
     assert model.coefficient_error().amount is None
