@@ -149,9 +149,10 @@ def _refuse_other_types(features: Any) -> None:
 
 
 def refuse_other_targets(targets: Any, who: str) -> None:
-    """Refuse a target of text or dates for a regression, by its dtype."""
+    """Refuse a target of text or dates for a regression, by its dtype. A column of objects is read cell by cell."""
     single = columns_of(targets)[0] if len(names_of(targets) or []) == 1 else targets
-    if not is_number_column(single):
+    listed = str(getattr(single, "dtype", "")) == "object"  # as in a list, cells are read one by one
+    if not listed and not is_number_column(single):
         raise InvalidArgument(
             f"{who} needs numbers as targets, and the dtype of y is not a number. Convert it: y.astype(float).",
             code="not-a-number",
