@@ -319,7 +319,7 @@ def test_one_charge_before_the_first_pass(frame: Any, tmp_path: Path, monkeypatc
     assert model.release_.guarantee == model.guarantee(n_features=3)
     with refuses(dp.BudgetExhausted, "budget-exhausted"):
         clone(model).set_params(epsilon=2.5).fit_batches(frame, features=NAMES, target="label")
-    assert len(seen) == 3
+    assert len(seen) == 5
 
 
 @pytest.mark.slow
