@@ -38,7 +38,7 @@ class CurveModel(Private):
     def _curves_of(self, curves: Any) -> Any:
         """Rows of curves. A record of a list without a value at each of the declared points counts as missing."""
         known = None if self.points is None else len(self._basis(None).points)
-        return table_of(curves, known)[0]
+        return table_of(curves, known, typed=False)[0]
 
     def _learn(self, curves: Any, targets: Any = None) -> Moments:
         """The moments of the coefficients: one release, charged before the curves are read."""

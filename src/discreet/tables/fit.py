@@ -300,7 +300,8 @@ def _feature(name: str, kind: str, what: Any) -> Feature:
 
 def _ranges(features: list[Feature], estimator: Any) -> list[tuple[float, float]] | None:
     """Ranges for the estimator, if it accepts them, has none of its own, and all features have one."""
-    if getattr(estimator, "feature_ranges", ...) is not None:
+    own = getattr(estimator, "feature_ranges", ...)
+    if own is not None and not (isinstance(own, str) and own == "auto"):
         return None
     open_ended = [one.name for one in features if one.between is None and one.choices is None]
     if len(open_ended) == len(features):
