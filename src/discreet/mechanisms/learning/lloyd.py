@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
@@ -14,47 +15,63 @@ from discreet.exact.rational import Number, check_bound, check_count, check_posi
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit, row
-from discreet.mechanisms.learning.moments import calibrate_noise, noisy_units, within_deviations
-from discreet.mechanisms.noise.lattice import step_for
+from discreet.mechanisms.learning.cell_sums import (
+    Part,
+    Stage,
+    calibrated_scale,
+    check_law,
+    law_for,
+    shares_of,
+    stages_guarantee,
+    stages_sensitivity,
+)
+from discreet.mechanisms.learning.cluster_tree import Directions, Tree, exact_leaf_sums, grow
+from discreet.mechanisms.learning.public_points import spread_cloud
+from discreet.mechanisms.learning.weighted_centers import weighted_centers
 from discreet.mechanisms.protocol import plain_sensitivity, tidy
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.rows.rounding import Block, Floats, RoundedRows, cube_norm, unit_of
 
 _PUBLIC_POINTS = 2**12
 _LEAST = 3.0  # in deviations of a count: a cluster with fewer rows may be empty
+_TREE, _LEAVES = Fraction(1, 5), Fraction(1, 5)  # what the starts cost of all
+_PER_CLUSTER = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lloyd:
     """Moves `clusters` centers to the noisy means of the rows nearest to them, `rounds` times.
 
-    Rows have `features` columns within [−1, 1], or a norm of at most `feature_norm` if it is given. The first centers
-    are public points, spread over the possible rows. `count` and `sum` are the standard deviations of the noise on the
-    number of rows and on their sum in each cluster, in each round. Rounds that differ only by noise are averaged. A
-    center with hardly any rows moves next to the one with the most rows. The result is a dict: the `centers`, and
-    `counts`, the noisy number of rows of each.
+    Rows have `features` columns within [−1, 1], or a norm of at most `feature_norm` if it is given. With `levels`, a
+    tree of this many levels divides the rows first, and the centers start as the clusters of its leaves: of their noisy
+    means, weighted by their noisy counts. With 0 levels, they start at public points, spread over the possible rows.
+    One added row moves all numbers together by 1/`scale`, in deviations of Gaussian `noise` or scales of Laplace noise.
+    Rounds that differ only by noise are averaged. A center with hardly any rows moves next to the one with the most
+    rows. The result is a dict: the `centers`, and `counts`, the noisy number of rows of each.
 
-    Promise: integer arithmetic on the row and the released centers alone decides which center is nearest. So in each
-    round a row moves the numbers of one cluster, by 1/count² + ‖x‖²/sum² in squared deviations, whatever was released
-    before. A replaced row moves them by twice that in two clusters, or by 4‖x‖²/sum² in one. All rounds together are
-    one Gaussian mechanism at the root of `rounds` times that distance, plus the slack of all rounds. k rows move k
-    times as far.
+    Promise: integer arithmetic on the row and on released numbers alone decides in which leaf a row is and which center
+    is nearest. So in each level and in each round, a row moves the numbers of one cell: see `Stage`. All of them
+    together are one Gaussian mechanism at the root of the sum of the squared distances, plus the slack of all
+    numbers, or a Laplace mechanism at the sum of the distances. k rows move k times as far.
     Error: none is stated, because the quality of clusters depends on the data.
-    Source: Blum-Dwork-McSherry-Nissim 2005; public first centers as in Su et al. 2016.
+    Source: Blum-Dwork-McSherry-Nissim 2005; public first centers as in Su et al. 2016; noisy cells as weighted points
+    as in Balcan et al. 2017 and Chang-Ghazi-Kumar-Manurangsi 2021.
     """
 
     clusters: int
     features: int
     rounds: int
-    count: Number
-    sum: Number
+    scale: Number
+    levels: int = 0
+    noise: str = "gaussian"
     feature_norm: Number | None = None
 
     def __post_init__(self) -> None:
         for name in ("clusters", "features", "rounds"):
             check_count(getattr(self, name), name)
-        check_positive(self.count, "count")
-        check_positive(self.sum, "sum")
+        check_count(self.levels, "levels", at_least=0)
+        check_positive(self.scale, "scale")
+        check_law(self.noise)
         if self.feature_norm is not None:
             check_bound(self.feature_norm, "feature_norm")
 
@@ -62,33 +79,73 @@ class Lloyd:
     def _norm(self) -> Fraction:
         return cube_norm(self.features) if self.feature_norm is None else exactly(self.feature_norm)
 
-    def _lattice(self, part: str) -> tuple[Fraction, Fraction, Fraction]:
-        """Grain, step and variance of the counts or the sums."""
-        deviation = exactly(getattr(self, part))
-        grain = Fraction(1) if part == "count" else unit_of(self._norm)
-        return grain, min(grain, step_for(deviation)), deviation**2
+    # --- its stages -----------------------------------------------------------------------------------------
+
+    @property
+    def _directions(self) -> Directions:
+        return Directions(self.features, self._norm, self.feature_norm is not None)
+
+    def _stage(self, parts: list[Part], cells: int, times: int) -> Stage:
+        return Stage(parts=tuple(parts), scale=exactly(self.scale), noise=self.noise, cells=cells, times=times)
+
+    @property
+    def _growing(self) -> Stage:
+        """What each level of the tree releases: counts, and the sums of numbers and of their squares."""
+        directions, unit = self._directions, unit_of(self._norm)
+        share, many = _TREE / self.levels / 3, directions.many
+        parts = [Part(grain=Fraction(1), length=Fraction(1), total=Fraction(1), share=share, coordinates=1)]
+        for power in (1, 2):
+            length, total = directions.reach(power)
+            parts.append(
+                Part(
+                    grain=unit**power, length=length, total=total, share=share, coordinates=many, signed=power == 1
+                )
+            )
+        return self._stage(parts, self._most_leaves, self.levels)
+
+    @property
+    def _most_leaves(self) -> int:
+        return _PER_CLUSTER * self.clusters
+
+    @property
+    def _leaves(self) -> Stage:
+        return self._stage(self._counts_and_sums(_LEAVES), self._most_leaves, 1)
+
+    @property
+    def _round(self) -> Stage:
+        whole = 1 - _TREE - _LEAVES if self.levels else Fraction(1)
+        return self._stage(self._counts_and_sums(whole / self.rounds), self.clusters, self.rounds)
+
+    def _counts_and_sums(self, share: Fraction) -> list[Part]:
+        """The error of Σx/n is (√d·sum + ‖center‖·count)/n. For a center halfway to the norm, the best shares of the
+        squared distance of a row are in the ratio of √d to ½.
+        """
+        d, norm = self.features, self._norm
+        shares = shares_of(count=Fraction(1, 2), sum=sqrt_up(Fraction(d)))
+        count = Part(
+            grain=Fraction(1), length=Fraction(1), total=Fraction(1), share=share * shares["count"], coordinates=1
+        )
+        total = norm * sqrt_up(Fraction(d))
+        sums = Part(
+            grain=unit_of(norm), length=norm, total=total, share=share * shares["sum"], coordinates=d, signed=True
+        )
+        return [count, sums]
+
+    @property
+    def _stages(self) -> list[Stage]:
+        return [self._growing, self._leaves, self._round] if self.levels else [self._round]
 
     # --- what it promises -----------------------------------------------------------------------------------
 
     def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
-        """How far one unit can move all rounds together, in deviations of their noise."""
-        inside = self._norm**2 / exactly(self.sum) ** 2
-        squared = 1 / exactly(self.count) ** 2 + inside
-        if unit is not None and unit.neighbors == "replace":
-            squared = max(squared * min(self.clusters, 2), 4 * inside)
-        rows = check_count(rows_per_person, "rows_per_person")
-        return Sensitivity(rows * sqrt_up(self.rounds * squared), "L2", unit=unit, dimension=self._every)
-
-    @property
-    def _every(self) -> int:
-        return self.rounds * self.clusters * (self.features + 1)
+        """How far one unit can move all stages together, in deviations or scales of their noise."""
+        return stages_sensitivity(self._stages, unit, rows_per_person)
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
-        bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2")
-        lattices = (self._lattice("count"), self._lattice("sum"))
-        coarsest = min(variance / step**2 for _, step, variance in lattices)
-        return within_deviations(bound.exact**2, coarsest, self._every, bound.unit)
+        norm = "L1" if self.noise == "laplace" else "L2"
+        bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, norm)
+        return stages_guarantee(self._stages, bound)
 
     @classmethod
     def for_guarantee(
@@ -98,30 +155,26 @@ class Lloyd:
         clusters: int,
         features: int,
         rounds: int,
+        levels: int = 0,
         feature_norm: Number | None = None,
         unit: Unit | None = None,
         rows_per_person: int = 1,
     ) -> Self:
-        """The least noise that keeps `guarantee`, divided so that the mean of spread-out rows is most accurate.
-
-        The error of Σx/n is (√d·sum + ‖center‖·count)/n. For a center halfway to the norm, the best shares of the
-        squared distance of a row are in the ratio of √d to ½.
-        """
-        share = Fraction(1, 2) / (Fraction(1, 2) + sqrt_up(Fraction(features)))
-        norm = cube_norm(features) if feature_norm is None else check_bound(feature_norm, "feature_norm")
+        """The least noise that keeps `guarantee`: Laplace noise if it is pure, otherwise Gaussian noise."""
+        law = law_for(guarantee)
 
         def make(scale: Fraction) -> Any:
-            count, total = scale / sqrt_up(share), scale * norm / sqrt_up(1 - share)
             return cls(
                 clusters=clusters,
                 features=features,
                 rounds=rounds,
+                levels=levels,
+                noise=law,
                 feature_norm=feature_norm,
-                count=tidy(significant(count, up=True)),
-                sum=tidy(significant(total, up=True)),
+                scale=tidy(significant(scale, up=True)),
             )
 
-        found: Self = calibrate_noise(make, guarantee, unit, rows_per_person)
+        found: Self = calibrated_scale(make, guarantee, unit, rows_per_person)
         return found
 
     def error(self, confidence: float) -> Accuracy:
@@ -137,23 +190,46 @@ class Lloyd:
                 "norm.",
                 code="rows-not-rounded",
             )
-        rows, centers = value.held(), self.first_centers()
+        rows = value.held()
+        centers = self._private_starts(rows) if self.levels else self.first_centers()
+        stage = self._round
         known, doubt = np.zeros((self.clusters, self.features + 1)), np.inf
+        deviations = np.array([stage.deviation(0)] + [stage.deviation(1)] * self.features)
         for _ in range(self.rounds):
-            seen = self._noisy(exact_cluster_sums(rows, self.whole(centers)))
+            counts, sums = stage.noisy(exact_cluster_sums(rows, self.whole(centers)))
+            seen = np.concatenate([counts[:, None], sums], axis=1) / deviations
             # how far clusters moved beyond the noise: the less they moved, the more of the earlier rounds is kept
             moved = float(np.mean((seen - known) ** 2)) - 1 - doubt
             doubt = doubt + max(moved, 0.0)
             gain = 1.0 if np.isinf(doubt) else doubt / (doubt + 1)
             known, doubt = known + gain * (seen - known), gain
             centers = self._moved(centers, known)
-        return {"centers": centers, "counts": known[:, 0] * float(exactly(self.count))}
+        return {"centers": centers, "counts": known[:, 0] * deviations[0]}
 
-    def _noisy(self, exact: list[NDArray[Any]]) -> Floats:
-        """The numbers of rows and their sums with noise, in deviations of the noise."""
-        counts = noisy_units(exact[0], *self._lattice("count")) / float(exactly(self.count))
-        sums = noisy_units(exact[1], *self._lattice("sum")) / float(exactly(self.sum))
-        return np.concatenate([counts[:, None], sums], axis=1)
+    def _private_starts(self, rows: RoundedRows) -> Floats:
+        """The clusters of the leaves of a tree. Public points take the place of those that are missing."""
+        growing, leaves = self._growing, self._leaves
+        least = _LEAST * math.sqrt(self.features) * leaves.deviation(1) / float(self._norm)
+        tree = Tree(self._directions)
+        for _ in range(self.levels):
+            seen = growing.noisy(exact_leaf_sums(rows, tree, full=False))
+            grow(tree, seen, 2 * least, self._most_leaves)
+        counts, sums = leaves.noisy(exact_leaf_sums(rows, tree, full=True))
+        kept = counts >= min(_LEAST * leaves.deviation(0), float(counts.max()))
+        points = self._inside(sums[kept] / np.maximum(counts[kept], 1.0)[:, None])
+        found = weighted_centers(points, np.maximum(counts[kept], 1.0), self.clusters)
+        return np.concatenate([found, self._farthest(found, self.clusters - len(found))])
+
+    def _farthest(self, found: Floats, more: int) -> Floats:
+        """The public points farthest from the centers found, and from one another."""
+        public, distance = self.first_centers(), np.full(self.clusters, np.inf)
+        for center in found:
+            distance = np.minimum(distance, ((public - center) ** 2).sum(1))
+        chosen: list[Floats] = []
+        for _ in range(more):
+            chosen.append(public[int(distance.argmax())])
+            distance = np.minimum(distance, ((public - chosen[-1]) ** 2).sum(1))
+        return np.array(chosen).reshape(more, self.features)
 
     def whole(self, centers: Floats) -> Floats:
         """Centers in whole units, no longer than a row."""
@@ -170,7 +246,7 @@ class Lloyd:
     def _moved(self, centers: Floats, known: Floats) -> Floats:
         """Means of clusters with enough rows. The other centers move next to those of the largest clusters."""
         left = known[:, 0].copy()
-        sums = known[:, 1:] * float(exactly(self.sum) / exactly(self.count))
+        sums = known[:, 1:] * (self._round.deviation(1) / self._round.deviation(0))
         moved = self._inside(sums / np.maximum(left, _LEAST)[:, None])
         for place in np.flatnonzero(left < _LEAST).tolist():
             largest = int(left.argmax())
@@ -184,7 +260,7 @@ class Lloyd:
     def first_centers(self) -> Floats:
         """Public points, evenly spread: the cluster means of a fixed set of points."""
         ball = self.feature_norm is not None
-        cloud = _cloud(self.features, ball) * (float(self._norm) if ball else 1.0)
+        cloud = spread_cloud(_PUBLIC_POINTS, self.features, ball) * (float(self._norm) if ball else 1.0)
         centers = [cloud[int(np.argmin((cloud**2).sum(1)))]]
         distance = np.full(len(cloud), np.inf)
         for _ in range(self.clusters - 1):
@@ -211,20 +287,3 @@ def exact_cluster_sums(rows: RoundedRows, centers: Floats) -> list[NDArray[Any]]
         return [counted.sum(0), counted.T @ whole]
 
     return rows.exact_sums(of_block)
-
-
-def _cloud(features: int, ball: bool) -> Floats:
-    """Fixed points spread evenly over [−1, 1]^d, or over the ball of radius 1: a lattice by powers of one root."""
-    from scipy.special import ndtri
-
-    size = features + ball
-    root = 2.0
-    for _ in range(60):  # the root of x^(d+1) = x + 1
-        root = (1 + root) ** (1 / (size + 1))
-    places = np.arange(1, _PUBLIC_POINTS + 1)[:, None] * root ** -np.arange(1.0, size + 1) + 0.5
-    uniform = np.clip(places % 1.0, 1e-9, 1 - 1e-9)
-    if not ball:
-        return np.asarray(2 * uniform - 1)
-    direction = ndtri(uniform[:, :-1])
-    radius = uniform[:, -1:] ** (1 / features)
-    return np.asarray(direction / np.linalg.norm(direction, axis=1, keepdims=True) * radius)
