@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count
 from discreet.extras import need
 from discreet.learn.base import fitted_table, keep_columns
@@ -23,9 +22,8 @@ _base = need("sklearn.base", "learn", "discreet.learn")
 ClusterMixin: Any = _base.ClusterMixin
 TransformerMixin: Any = _base.TransformerMixin
 Floats = NDArray[np.float64]
-ROUNDS = 7
-"""Enough for clusters to settle from public centers; more rounds mean more noise in each."""
-ROUNDS_AFTER_STARTS = 3
+ROUNDS = 3
+"""Enough for clusters to settle from private starts; more rounds mean more noise in each."""
 MORE_LEVELS = 3
 """The tree of private starts has 2^3 leaves for each cluster, if there are enough rows."""
 
@@ -51,22 +49,17 @@ class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
         feature_ranges: ArrayLike | None = None,
         feature_norm: Number = 1.0,
         rounds: int | None = None,
-        starts: str = "private",
         rows_per_person: int | None = None,
         ledger: Ledger | None = None,
     ) -> None:
         self.n_clusters, self.epsilon, self.delta = n_clusters, epsilon, delta
         self.feature_ranges, self.feature_norm, self.rounds = feature_ranges, feature_norm, rounds
-        self.starts, self.rows_per_person, self.ledger = starts, rows_per_person, ledger
+        self.rows_per_person, self.ledger = rows_per_person, ledger
 
     def _plan(self, features: int) -> Lloyd:
-        if self.starts not in ("private", "public"):
-            raise InvalidArgument('starts must be "private" or "public".', code="not-an-option")
         clusters = check_count(self.n_clusters, "n_clusters")
-        private = self.starts == "private" and clusters > 1
-        levels = math.ceil(math.log2(clusters)) + MORE_LEVELS if private else 0
-        usual = ROUNDS_AFTER_STARTS if private else ROUNDS
-        rounds = usual if self.rounds is None else check_count(self.rounds, "rounds")
+        levels = math.ceil(math.log2(clusters)) + MORE_LEVELS if clusters > 1 else 0
+        rounds = ROUNDS if self.rounds is None else check_count(self.rounds, "rounds")
         return Lloyd.for_guarantee(
             self._goal(),
             clusters=clusters,

@@ -34,8 +34,12 @@ from discreet.rows.rounding import Block, Floats, RoundedRows, cube_norm, unit_o
 
 _PUBLIC_POINTS = 2**12
 _LEAST = 3.0  # in deviations of a count: a cluster with fewer rows may be empty
-_TREE, _LEAVES = Fraction(1, 5), Fraction(1, 5)  # what the starts cost of all
+_SPLIT = 3.0
+_TREE, _LEAVES, _RADII = Fraction(1, 5), Fraction(1, 5), Fraction(1, 20)  # what they cost of all
 _PER_CLUSTER = 8
+RINGS = 16
+_INSIDE = 0.9
+"""The radius of a cluster has this part of its rows inside."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +97,7 @@ class Lloyd:
         """What each level of the tree releases: counts, and the sums of numbers and of their squares."""
         directions, unit = self._directions, unit_of(self._norm)
         share, many = _TREE / self.levels / 3, directions.many
-        parts = [Part(grain=Fraction(1), length=Fraction(1), total=Fraction(1), share=share, coordinates=1)]
+        parts = [_count(share)]
         for power in (1, 2):
             length, total = directions.reach(power)
             parts.append(
@@ -109,31 +113,38 @@ class Lloyd:
 
     @property
     def _leaves(self) -> Stage:
-        return self._stage(self._counts_and_sums(_LEAVES), self._most_leaves, 1)
+        return self._stage(self._counts_and_sums(_LEAVES, self._norm), self._most_leaves, 1)
+
+    @property
+    def _radii(self) -> Stage:
+        """How many rows are how far from their center."""
+        return self._stage([_count(_RADII)], self.clusters * RINGS, 1)
 
     @property
     def _round(self) -> Stage:
-        whole = 1 - _TREE - _LEAVES if self.levels else Fraction(1)
-        return self._stage(self._counts_and_sums(whole / self.rounds), self.clusters, self.rounds)
+        share = (1 - _RADII - (_TREE + _LEAVES if self.levels else 0)) / self.rounds
+        return self._stage(self._counts_and_sums(share, Fraction(1)), self.clusters, self.rounds)
 
-    def _counts_and_sums(self, share: Fraction) -> list[Part]:
+    def _counts_and_sums(self, share: Fraction, norm: Fraction) -> list[Part]:
         """The error of Σx/n is (√d·sum + ‖center‖·count)/n. For a center halfway to the norm, the best shares of the
         squared distance of a row are in the ratio of √d to ½.
         """
-        d, norm = self.features, self._norm
-        shares = shares_of(count=Fraction(1, 2), sum=sqrt_up(Fraction(d)))
-        count = Part(
-            grain=Fraction(1), length=Fraction(1), total=Fraction(1), share=share * shares["count"], coordinates=1
-        )
-        total = norm * sqrt_up(Fraction(d))
+        root = sqrt_up(Fraction(self.features))
+        shares = shares_of(count=Fraction(1, 2), sum=root)
         sums = Part(
-            grain=unit_of(norm), length=norm, total=total, share=share * shares["sum"], coordinates=d, signed=True
+            grain=unit_of(norm),
+            length=norm,
+            total=norm * root,
+            share=share * shares["sum"],
+            coordinates=self.features,
+            signed=True,
         )
-        return [count, sums]
+        return [_count(share * shares["count"]), sums]
 
     @property
     def _stages(self) -> list[Stage]:
-        return [self._growing, self._leaves, self._round] if self.levels else [self._round]
+        starts = [self._growing, self._leaves] if self.levels else []
+        return [*starts, self._radii, self._round]
 
     # --- what it promises -----------------------------------------------------------------------------------
 
@@ -190,26 +201,44 @@ class Lloyd:
                 "norm.",
                 code="rows-not-rounded",
             )
-        rows = value.held()
+        rows, unit = value.held(), float(unit_of(self._norm))
         centers = self._private_starts(rows) if self.levels else self.first_centers()
+        radii = self._found_radii(rows, centers)
         stage = self._round
-        known, doubt = np.zeros((self.clusters, self.features + 1)), np.inf
-        deviations = np.array([stage.deviation(0)] + [stage.deviation(1)] * self.features)
-        for _ in range(self.rounds):
-            counts, sums = stage.noisy(exact_cluster_sums(rows, self.whole(centers)))
-            seen = np.concatenate([counts[:, None], sums], axis=1) / deviations
-            # how far clusters moved beyond the noise: the less they moved, the more of the earlier rounds is kept
-            moved = float(np.mean((seen - known) ** 2)) - 1 - doubt
-            doubt = doubt + max(moved, 0.0)
-            gain = 1.0 if np.isinf(doubt) else doubt / (doubt + 1)
-            known, doubt = known + gain * (seen - known), gain
-            centers = self._moved(centers, known)
-        return {"centers": centers, "counts": known[:, 0] * deviations[0]}
+        counts, means, doubt = np.zeros(self.clusters), centers, np.full(self.clusters, np.inf)
+        for done in range(self.rounds):
+            whole = self.whole(centers)
+            seen, sums = stage.noisy(exact_centered_sums(rows, whole, radii / unit))
+            size = np.maximum(seen, _LEAST * stage.deviation(0))
+            moved = whole * unit + radii[:, None] * sums / size[:, None]
+            noise = (radii * stage.deviation(1) / size) ** 2
+            # how far centers moved beyond the noise: the less they moved, the more of the earlier rounds is kept
+            beyond = 0.0 if not done else float(np.mean((moved - means) ** 2 / (noise + doubt)[:, None])) - 1
+            doubt = doubt + max(beyond, 0.0) * (noise + doubt) if done else doubt
+            gain = doubt / (doubt + noise) if done else np.ones(self.clusters)
+            means, doubt = means + gain[:, None] * (moved - means), gain * noise
+            counts = counts + float(gain.mean()) * (seen - counts)
+            centers = means = self._moved(centers, means, counts)
+        return {"centers": centers, "counts": counts}
+
+    def _found_radii(self, rows: RoundedRows, centers: Floats) -> Floats:
+        """The distance from each center within which most of its rows are. Longer moves are shortened to it."""
+        (rings,) = self._radii.noisy([exact_rings(rows, self.whole(centers), self._edges)])
+        edges = np.sqrt(self._edges) * float(unit_of(self._norm))
+        enough = _LEAST * self._radii.deviation(0) * RINGS
+        pooled = rings.sum(0)
+        return np.array([_radius(ring if ring.sum() > enough else pooled, edges) for ring in rings])
+
+    @property
+    def _edges(self) -> Floats:
+        """The squared radii of the rings, in squared units, from the largest distance down by halves."""
+        most = 4 * math.ceil(self._norm / unit_of(self._norm)) ** 2
+        return np.asarray(most / 2.0 ** np.arange(RINGS))
 
     def _private_starts(self, rows: RoundedRows) -> Floats:
         """The clusters of the leaves of a tree. Public points take the place of those that are missing."""
         growing, leaves = self._growing, self._leaves
-        least = _LEAST * math.sqrt(self.features) * leaves.deviation(1) / float(self._norm)
+        least = _SPLIT * math.sqrt(self.features) * leaves.deviation(1) / float(self._norm)
         tree = Tree(self._directions)
         for _ in range(self.levels):
             seen = growing.noisy(exact_leaf_sums(rows, tree, full=False))
@@ -243,14 +272,13 @@ class Lloyd:
         norm = float(self._norm)
         return np.asarray(points * (norm / np.maximum(length, norm) * (1 - 1e-9)))
 
-    def _moved(self, centers: Floats, known: Floats) -> Floats:
+    def _moved(self, centers: Floats, means: Floats, counts: Floats) -> Floats:
         """Means of clusters with enough rows. The other centers move next to those of the largest clusters."""
-        left = known[:, 0].copy()
-        sums = known[:, 1:] * (self._round.deviation(1) / self._round.deviation(0))
-        moved = self._inside(sums / np.maximum(left, _LEAST)[:, None])
-        for place in np.flatnonzero(left < _LEAST).tolist():
+        least = _LEAST * self._round.deviation(0)
+        left, moved = counts.copy(), self._inside(means)
+        for place in np.flatnonzero(left < least).tolist():
             largest = int(left.argmax())
-            if left[largest] < 2 * _LEAST:
+            if left[largest] < 2 * least:
                 moved[place] = centers[place]
                 continue
             left[[place, largest]] = left[largest] / 2
@@ -275,15 +303,50 @@ class Lloyd:
         return found
 
 
-def exact_cluster_sums(rows: RoundedRows, centers: Floats) -> list[NDArray[Any]]:
-    """How many rows are nearest to each center, and their sum. All in integers; a tie goes to the first center."""
-    lengths = (centers**2).sum(1)
+def _count(share: Fraction) -> Part:
+    return Part(grain=Fraction(1), length=Fraction(1), total=Fraction(1), share=share, coordinates=1)
+
+
+def _radius(ring: Floats, edges: Floats) -> float:
+    """The smallest edge within which most rows are. `ring[j]` is the number of rows within edge j and not within the
+    next."""
+    inside = np.cumsum(np.maximum(ring, 0.0)[::-1])[::-1]
+    return float(edges[np.flatnonzero(inside >= _INSIDE * inside[0]).max()])
+
+
+def nearest_of(whole: Floats, centers: Floats) -> NDArray[np.int64]:
+    """The nearest center of each row, in integers below 2^43, so exactly; a tie goes to the first center."""
+    return np.asarray((2 * (whole @ centers.T) - (centers**2).sum(1)).argmax(1))
+
+
+def exact_rings(rows: RoundedRows, centers: Floats, edges: Floats) -> NDArray[Any]:
+    """How many rows are nearest to each center, by ring of their distance."""
 
     def of_block(block: Block) -> list[Floats]:
         whole, goal = block
-        nearest = (2 * (whole @ centers.T) - lengths).argmax(1)  # below 2^43: exact
-        members = (nearest[:, None] == np.arange(len(centers))) & np.isfinite(goal)[:, None]
-        counted = members.astype(np.float64)
-        return [counted.sum(0), counted.T @ whole]
+        nearest = nearest_of(whole, centers)
+        squared = ((whole - centers[nearest]) ** 2).sum(1)
+        ring = (squared[:, None] <= edges[1:]).sum(1)
+        place = (nearest * len(edges) + ring)[np.isfinite(goal)]
+        return [np.bincount(place, minlength=len(centers) * len(edges)).reshape(len(centers), -1).astype(np.float64)]
+
+    return rows.exact_sums(of_block)[0]
+
+
+def exact_centered_sums(rows: RoundedRows, centers: Floats, radii: Floats) -> list[NDArray[Any]]:
+    """How many rows are nearest to each center, and the sum of their moves from it, in 2^-19 of its radius.
+
+    `radii` are in units. Promise: the move of a row depends on the row and its center alone, and is at most one radius long.
+    """
+    most = float(1 / unit_of(1)) * (1 - 2.0**-40) - math.sqrt(centers.shape[1]) / 2
+
+    def of_block(block: Block) -> list[Floats]:
+        whole, goal = block
+        nearest = nearest_of(whole, centers)
+        apart = whole - centers[nearest]
+        length = np.sqrt((apart * apart).sum(1))  # of integers: exact in any order
+        moves = np.rint(apart * (most / np.maximum(length, radii[nearest]))[:, None])
+        members = ((nearest[:, None] == np.arange(len(centers))) & np.isfinite(goal)[:, None]).astype(np.float64)
+        return [members.sum(0), members.T @ moves]
 
     return rows.exact_sums(of_block)
