@@ -34,8 +34,8 @@ from discreet.rows.rounding import Block, Floats, RoundedRows, cube_norm, unit_o
 
 _PUBLIC_POINTS = 2**12
 _LEAST = 3.0  # in deviations of a count: a cluster with fewer rows may be empty
-_SPLIT = 3.0
-_TREE, _LEAVES, _RADII = Fraction(1, 5), Fraction(1, 5), Fraction(1, 20)  # what they cost of all
+_SPLIT = {"gaussian": 2.0, "laplace": 1.0}
+_TREE, _LEAVES, _RADII = Fraction(1, 4), Fraction(3, 10), Fraction(1, 20)  # what they cost of all
 _PER_CLUSTER = 8
 RINGS = 16
 _INSIDE = 0.9
@@ -238,7 +238,7 @@ class Lloyd:
     def _private_starts(self, rows: RoundedRows) -> Floats:
         """The clusters of the leaves of a tree. Public points take the place of those that are missing."""
         growing, leaves = self._growing, self._leaves
-        least = _SPLIT * math.sqrt(self.features) * leaves.deviation(1) / float(self._norm)
+        least = _SPLIT[self.noise] * math.sqrt(self.features) * leaves.deviation(1) / float(self._norm)
         tree = Tree(self._directions)
         for _ in range(self.levels):
             seen = growing.noisy(exact_leaf_sums(rows, tree, full=False))
