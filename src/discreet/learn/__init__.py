@@ -5,6 +5,7 @@ from discreet.learn.classification import LinearSVC, LogisticRegression
 from discreet.learn.clustering import KMeans
 from discreet.learn.decomposition import PCA
 from discreet.learn.linear import LinearRegression, Ridge
+from discreet.learn.mixture import GaussianMixture
 from discreet.learn.naive_bayes import GaussianNB
 from discreet.learn.plots import plot_accuracy, plot_learning_curve
 from discreet.learn.preprocessing import OneHot, RangeScaler, StandardScaler
@@ -18,6 +19,7 @@ __all__ = [
     "Affine",
     "Box",
     "Descent",
+    "GaussianMixture",
     "GaussianNB",
     "HuberRegressor",
     "KMeans",

@@ -58,14 +58,13 @@ class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
 
     def _plan(self, features: int) -> Lloyd:
         clusters = check_count(self.n_clusters, "n_clusters")
-        levels = math.ceil(math.log2(clusters)) + MORE_LEVELS if clusters > 1 else 0
         rounds = ROUNDS if self.rounds is None else check_count(self.rounds, "rounds")
         return Lloyd.for_guarantee(
             self._goal(),
             clusters=clusters,
             features=features,
             rounds=rounds,
-            levels=levels,
+            levels=levels_for(clusters),
             feature_norm=self.feature_norm if self.feature_ranges is None else None,
             unit=self._unit(),
             rows_per_person=self._rows(),
@@ -106,3 +105,8 @@ class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
         private.
         """
         return -float((self.transform(X).min(axis=1) ** 2).sum())
+
+
+def levels_for(clusters: int) -> int:
+    """The levels of the tree for private starts: a single cluster needs none."""
+    return math.ceil(math.log2(clusters)) + MORE_LEVELS if clusters > 1 else 0

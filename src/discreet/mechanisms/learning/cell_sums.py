@@ -42,8 +42,8 @@ def check_law(noise: str) -> str:
 @dataclass(frozen=True, kw_only=True)
 class Part:
     """What is released for each cell. One row moves it by at most `length` in the L2 norm and `total` in the L1 norm,
-    over all cells together. The exact part is a whole multiple of `grain`. `signed` parts can point anywhere, the
-    others are not negative. `share` is this part's share of all that the release may cost.
+    if all of the row is in one cell. The exact part is a whole multiple of `grain`. `signed` parts can point anywhere.
+    Of the others, the inner product of two rows is never negative. `share` is its share of all that is released.
     """
 
     grain: Fraction
@@ -62,10 +62,11 @@ class Stage:
 
     Promise: a row is in one cell, or divided among cells with weights that are not negative and add up to at most 1. So
     it moves each part by at most its `length`, and all parts by the root of the sum of their squares, in deviations of
-    their noise: weights are no longer than their sum. Let a = w⊗v and b = w'⊗v' be what two rows contribute. Then
-    |a − b|² = |a|² + |b|² − 2(ww')(vv'), with ww' in [0, 1] and vv' at least the count's part minus the signed parts.
-    So a replaced row moves the result by at most twice that of an added row, or, if vv' is negative, by twice the
-    parts other than the count and the signed ones twice more. In the L1 norm, it moves twice as far.
+    their noise: weights are no longer than their sum. Let a = (w_i·v_i) and b = (w'_i·v'_i) be what two rows contribute
+    to the cells i. Then |a − b|² = |a|² + |b|² − 2·Σ w_i·w'_i·(v_i·v'_i), where the weights' products add up to at
+    most 1 and v_i·v'_i is at least the count's part minus the signed parts. So a replaced row moves the square by at
+    most twice that of an added row, or, if v_i·v'_i is negative, by twice the parts other than the count, and twice
+    more the signed ones. In the L1 norm, it moves twice as far.
     """
 
     parts: tuple[Part, ...]

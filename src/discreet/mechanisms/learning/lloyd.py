@@ -142,7 +142,8 @@ class Lloyd:
         return [_count(share * shares["count"]), sums]
 
     @property
-    def _stages(self) -> list[Stage]:
+    def stages(self) -> list[Stage]:
+        """All that is released, in order."""
         starts = [self._growing, self._leaves] if self.levels else []
         return [*starts, self._radii, self._round]
 
@@ -150,13 +151,13 @@ class Lloyd:
 
     def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
         """How far one unit can move all stages together, in deviations or scales of their noise."""
-        return stages_sensitivity(self._stages, unit, rows_per_person)
+        return stages_sensitivity(self.stages, unit, rows_per_person)
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
         norm = "L1" if self.noise == "laplace" else "L2"
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, norm)
-        return stages_guarantee(self._stages, bound)
+        return stages_guarantee(self.stages, bound)
 
     @classmethod
     def for_guarantee(
@@ -195,6 +196,11 @@ class Lloyd:
     # --- what it does ---------------------------------------------------------------------------------------
 
     def _draw(self, value: RoundedRows) -> dict[str, Any]:
+        found = self.clusters_of(value)
+        return {"centers": found[0], "counts": found[1]}
+
+    def clusters_of(self, value: RoundedRows) -> tuple[Floats, Floats, Floats]:
+        """The centers, the noisy counts of their rows, and the radii within which most of these were at first."""
         if value.columns != self.features or value.norm != self._norm:
             raise InvalidArgument(
                 "The rows are not rounded for the bounds of these clusters. Round them with the same features and "
@@ -219,7 +225,7 @@ class Lloyd:
             means, doubt = means + gain[:, None] * (moved - means), gain * noise
             counts = counts + float(gain.mean()) * (seen - counts)
             centers = means = self._moved(centers, means, counts)
-        return {"centers": centers, "counts": counts}
+        return centers, counts, radii
 
     def _found_radii(self, rows: RoundedRows, centers: Floats) -> Floats:
         """The distance from each center within which most of its rows are. Longer moves are shortened to it."""
