@@ -15,7 +15,7 @@ from discreet.learn.base import check_is_fitted, fitted_table, keep_columns
 from discreet.learn.noisy_equations import shrunk
 from discreet.learn.unlabelled import Unlabelled
 from discreet.ledger import Ledger
-from discreet.mechanisms.learning.moments import Moments
+from discreet.mechanisms.learning.radius_moments import RadiusMoments
 from discreet.rows.containers import Data
 from discreet.rows.rounding import RoundedRows, check_ranges, cube_norm
 
@@ -57,7 +57,7 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
         self.feature_norm, self.feature_ranges, self.center = feature_norm, feature_ranges, center
         self.n_samples, self.rows_per_person, self.ledger = n_samples, rows_per_person, ledger
 
-    def _plan(self, features: int) -> Moments:
+    def _plan(self, features: int) -> RadiusMoments:
         if self.center not in ("declared", "private", None):
             raise InvalidArgument('center must be "declared", "private" or None.', code="not-an-option")
         shares = dict(CENTERED if self.center == "private" else SHARES)
@@ -65,7 +65,7 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
             check_count(self.n_samples, "n_samples")
             del shares["count"]
         ranged = self.feature_ranges is not None
-        return Moments.for_guarantee(
+        return RadiusMoments.for_guarantee(
             self._goal(),
             features=features,
             shares=shares,
@@ -88,7 +88,7 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
                 f"n_components must be at most the number of columns, {features}.", code="out-of-range"
             )
         ranges, plan = self._ranges(features), self._plan(features)
-        norm = plan.feature_norm if ranges is None else None
+        norm = plan.moments.feature_norm if ranges is None else None
         rows = rounded(feature_norm=norm, feature_ranges=ranges)
         self.release_ = self._release(lambda: rows, plan, self._promised(plan), f"PCA of {features} features")
         self.n_components_ = many
@@ -96,16 +96,18 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
         self._take(plan, ranges)
         return self
 
-    def _take(self, plan: Moments, ranges: Floats | None) -> None:
+    def _take(self, plan: RadiusMoments, ranges: Floats | None) -> None:
         """Components, computed only from what was released."""
-        given, d = self.release_.value, plan.features
+        given, moments = self.release_.value, plan.moments
+        d, norm = moments.features, float(exactly(moments.feature_norm))
         size = max(float(given["count"] if self.n_samples is None else self.n_samples), 1.0)
         square, center = np.asarray(given["square"]), np.zeros(d)
         if "sum" in given:
-            center, norm = np.asarray(given["sum"]) / size, float(exactly(plan.feature_norm))
+            center = np.asarray(given["sum"]) / size
             center = center * (norm / max(norm, float(np.linalg.norm(center))))
             square = square - size * np.outer(center, center)
-        values, vectors, _ = shrunk(square, float(exactly(plan.square)))
+        noise = float(exactly(moments.square)) * (float(given["radius"]) / norm) ** 2  # type: ignore[arg-type]
+        values, vectors, _ = shrunk(square, noise)
         half = np.ones(d) if ranges is None else ranges[:, 1] / 2 - ranges[:, 0] / 2
         middle = np.zeros(d) if ranges is None else ranges[:, 0] / 2 + ranges[:, 1] / 2
         covariance = (vectors * (values / size)) @ vectors.T * np.outer(half, half)
