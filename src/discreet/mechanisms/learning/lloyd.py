@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -257,6 +258,8 @@ class Lloyd:
 
     def _farthest(self, found: Floats, more: int) -> Floats:
         """The public points farthest from the centers found, and from one another."""
+        if not more:
+            return np.zeros((0, self.features))
         public, distance = self.first_centers(), np.full(self.clusters, np.inf)
         for center in found:
             distance = np.minimum(distance, ((public - center) ** 2).sum(1))
@@ -292,21 +295,27 @@ class Lloyd:
         return self._inside(moved)
 
     def first_centers(self) -> Floats:
-        """Public points, evenly spread: the cluster means of a fixed set of points."""
-        ball = self.feature_norm is not None
-        cloud = spread_cloud(_PUBLIC_POINTS, self.features, ball) * (float(self._norm) if ball else 1.0)
-        centers = [cloud[int(np.argmin((cloud**2).sum(1)))]]
-        distance = np.full(len(cloud), np.inf)
-        for _ in range(self.clusters - 1):
-            distance = np.minimum(distance, ((cloud - centers[-1]) ** 2).sum(1))
-            centers.append(cloud[int(distance.argmax())])
-        found = np.array(centers)
-        for _ in range(10):
-            nearest = (cloud @ found.T - (found**2).sum(1) / 2).argmax(1)
-            members = (nearest[:, None] == np.arange(self.clusters)).astype(np.float64)
-            sizes = members.sum(0)[:, None]
-            found = np.where(sizes > 0, members.T @ cloud / np.maximum(sizes, 1), found)
-        return found
+        """Public points, evenly spread."""
+        size = 1.0 if self.feature_norm is None else float(self._norm)
+        return _public_centers(self.clusters, self.features, self.feature_norm is not None) * size
+
+
+@lru_cache(maxsize=64)
+def _public_centers(clusters: int, features: int, ball: bool) -> Floats:
+    """The cluster means of a fixed set of points in [−1, 1]^d, or in the ball of radius 1."""
+    cloud = spread_cloud(_PUBLIC_POINTS, features, ball)
+    centers = [cloud[int(np.argmin((cloud**2).sum(1)))]]
+    distance = np.full(len(cloud), np.inf)
+    for _ in range(clusters - 1):
+        distance = np.minimum(distance, ((cloud - centers[-1]) ** 2).sum(1))
+        centers.append(cloud[int(distance.argmax())])
+    found = np.array(centers)
+    for _ in range(10):
+        nearest = (cloud @ found.T - (found**2).sum(1) / 2).argmax(1)
+        members = (nearest[:, None] == np.arange(clusters)).astype(np.float64)
+        sizes = members.sum(0)[:, None]
+        found = np.where(sizes > 0, members.T @ cloud / np.maximum(sizes, 1), found)
+    return found
 
 
 def _count(share: Fraction) -> Part:
