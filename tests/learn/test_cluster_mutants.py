@@ -125,8 +125,8 @@ def every_row_counts_for_itself() -> None:
     centers = m._start.whole(known.means)
     work: list[Callable[[Any], list[Any]]] = [
         lambda given: mixture.exact_mixture_sums(given, known, unit, *m._pairs),
-        lambda given: cluster_tree.exact_leaf_sums(given, tree, full=False),
-        lambda given: cluster_tree.exact_leaf_sums(given, tree, full=True),
+        lambda given: cluster_tree.exact_leaf_sums(given, tree, 4, full=False),
+        lambda given: cluster_tree.exact_leaf_sums(given, tree, 4, full=True),
         lambda given: lloyd.exact_centered_sums(given, centers, np.array([0.1, 0.2, 0.9]) / unit),
         lambda given: [lloyd.exact_rings(given, centers, m._start._edges)],
     ]
@@ -227,8 +227,8 @@ MUTANTS: dict[str, Any] = {
         (
             Lloyd,
             "_private_starts",
-            "growing.noisy(exact_leaf_sums(rows, tree, full=False))",
-            "[np.asarray(part, float) for part in exact_leaf_sums(rows, tree, full=False)]",
+            "growing.noisy(exact_leaf_sums(rows, tree, cells, full=False))",
+            "[np.asarray(part, float) for part in exact_leaf_sums(rows, tree, cells, full=False)]",
         ),
         every_stage_is_drawn_as_charged,
     ),

@@ -110,13 +110,15 @@ class Tree:
         return numbers, np.where(np.isfinite(goal), place[node], -1)
 
 
-def exact_leaf_sums(rows: RoundedRows, tree: Tree, *, full: bool) -> list[NDArray[Any]]:
-    """For each leaf the number of rows, and the sums of their numbers and of the squares; or of the whole rows."""
-    leaves = len(tree.leaves)
+def exact_leaf_sums(rows: RoundedRows, tree: Tree, cells: int, *, full: bool) -> list[NDArray[Any]]:
+    """For each leaf the number of rows, and the sums of their numbers and of the squares; or of the whole rows.
+
+    There are zeros for the rest of `cells`, so that how much noise is drawn does not depend on the tree.
+    """
 
     def of_block(block: Block) -> list[Floats]:
         numbers, cell = tree.numbers_and_cells(block)
-        members = (cell[:, None] == np.arange(leaves)).astype(np.float64).T
+        members = (cell[:, None] == np.arange(cells)).astype(np.float64).T
         if full:
             return [members.sum(1), members @ block[0]]
         return [members.sum(1), members @ numbers, members @ (numbers * numbers)]
@@ -129,7 +131,7 @@ def grow(tree: Tree, seen: list[Floats], least: float, most: int) -> None:
 
     `seen` are the noisy counts, sums and sums of squares of each leaf. Only released numbers decide.
     """
-    counts, sums, squares = seen
+    counts, sums, squares = (part[: len(tree.leaves)] for part in seen)
     unit = float(unit_of(tree.directions.norm))
     enough = np.maximum(counts, 1.0)[:, None]
     means = np.clip(sums / enough, -float(tree.directions.largest), float(tree.directions.largest))

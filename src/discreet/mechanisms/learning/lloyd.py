@@ -247,10 +247,11 @@ class Lloyd:
         growing, leaves = self._growing, self._leaves
         least = _SPLIT[self.noise] * math.sqrt(self.features) * leaves.deviation(1) / float(self._norm)
         tree = Tree(self._directions)
-        for _ in range(self.levels):
-            seen = growing.noisy(exact_leaf_sums(rows, tree, full=False))
-            grow(tree, seen, 2 * least, self._most_leaves)
-        counts, sums = leaves.noisy(exact_leaf_sums(rows, tree, full=True))
+        for level in range(self.levels):
+            cells = min(2**level, self._most_leaves)
+            grow(tree, growing.noisy(exact_leaf_sums(rows, tree, cells, full=False)), 2 * least, self._most_leaves)
+        noisy = leaves.noisy(exact_leaf_sums(rows, tree, min(2**self.levels, self._most_leaves), full=True))
+        counts, sums = (part[: len(tree.leaves)] for part in noisy)
         kept = counts >= min(_LEAST * leaves.deviation(0), float(counts.max()))
         points = self._inside(sums[kept] / np.maximum(counts[kept], 1.0)[:, None])
         found = weighted_centers(points, np.maximum(counts[kept], 1.0), self.clusters)
