@@ -34,9 +34,7 @@ def data(features: int, n: int = 120) -> Any:
 
 def rounded(rows: Any, norm: Any) -> RoundedRows:
     features = np.shape(rows)[1]
-    return RoundedRows(
-        np.array(rows), **({"feature_norm": norm} if norm else {"feature_ranges": [(-1, 1)] * features})
-    )
+    return RoundedRows(np.array(rows), **({"feature_norm": norm} if norm else {"feature_ranges": [(-1, 1)] * features}))
 
 
 def clusters(noise: str, features: int = 2, norm: Any = None, many: int = 3, **given: Any) -> Lloyd:
@@ -120,15 +118,15 @@ def every_row_counts_for_itself() -> None:
     rows, m = data(3, 150), components("gaussian", features=3)
     known = m._first(np.array([[0.3] * 3, [-0.2] * 3, [0.0] * 3]), np.ones(3), np.ones(3) * 0.5)
     unit = float(RoundedRows(rows, feature_ranges=[(-1, 1)] * 3).unit)
-    tree = cluster_tree.Tree(m._start._directions)
+    tree = cluster_tree.Tree(m._clusters._directions)
     cluster_tree.grow(tree, [np.ones(1) * 9, np.zeros((1, 3)), np.ones((1, 3))], 1.0, 9)
-    centers = m._start.whole(known.means)
+    centers = m._clusters.whole(known.means)
     work: list[Callable[[Any], list[Any]]] = [
         lambda given: mixture.exact_mixture_sums(given, known, unit, *m._pairs),
         lambda given: cluster_tree.exact_leaf_sums(given, tree, 4, full=False),
         lambda given: cluster_tree.exact_leaf_sums(given, tree, 4, full=True),
         lambda given: lloyd.exact_centered_sums(given, centers, np.array([0.1, 0.2, 0.9]) / unit),
-        lambda given: [lloyd.exact_rings(given, centers, m._start._edges)],
+        lambda given: [lloyd.exact_rings(given, centers, m._clusters._edges)],
     ]
     for sums in work:
         together = sums(rounded(rows, None))
@@ -237,11 +235,21 @@ MUTANTS: dict[str, Any] = {
         no_row_is_more_than_one,
     ),
     "products_not_shortened": (
-        (mixture, "exact_mixture_sums", "np.maximum(length, known.radii[k] / unit)", "(known.radii[k] / unit + 0 * length)"),
+        (
+            mixture,
+            "exact_mixture_sums",
+            "np.maximum(length, known.radii[k] / unit)",
+            "(known.radii[k] / unit + 0 * length)",
+        ),
         no_move_is_longer_than_a_radius,
     ),
     "rows_beyond_the_radius": (
-        (radius_moments, "shortened", "np.minimum(1 / part, room / np.maximum(length, 1.0))", "(1 / part + 0 * length)"),
+        (
+            radius_moments,
+            "shortened",
+            "np.minimum(1 / part, room / np.maximum(length, 1.0))",
+            "(1 / part + 0 * length)",
+        ),
         lambda: FAR("long rows"),
     ),
     "rings_not_charged": (

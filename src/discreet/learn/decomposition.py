@@ -106,7 +106,7 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
             center = np.asarray(given["sum"]) / size
             center = center * (norm / max(norm, float(np.linalg.norm(center))))
             square = square - size * np.outer(center, center)
-        noise = float(exactly(moments.square)) * (float(given["radius"]) / norm) ** 2  # type: ignore[arg-type]
+        noise = float(exactly(moments.square)) * (float(given["radius"]) / norm) ** 2
         values, vectors, _ = shrunk(square, noise)
         half = np.ones(d) if ranges is None else ranges[:, 1] / 2 - ranges[:, 0] / 2
         middle = np.zeros(d) if ranges is None else ranges[:, 0] / 2 + ranges[:, 1] / 2

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.exact.rational import sqrt_up
+from discreet.mechanisms.learning.public_points import spread_directions
 from discreet.rows.rounding import Block, Floats, RoundedRows, unit_of
 
 DIRECTIONS = 16
@@ -61,19 +63,15 @@ class Directions:
         """The directions as columns of whole numbers, 2^10 long, or None for the columns of the rows."""
         if self.features <= DIRECTIONS:
             return None
-        from discreet.mechanisms.learning.public_points import spread_directions
-
-        return np.rint(spread_directions(self.features, self.many) * 2**_BITS)
+        return np.asarray(np.rint(spread_directions(self.features, self.many) * 2**_BITS))
 
     def of_rows(self, whole: Floats, matrix: Floats | None) -> Floats:
         if matrix is None:
             return whole
-        return np.clip(np.rint((whole @ matrix) / 2**_BITS), -self._units, self._units)
+        return np.asarray(np.clip(np.rint((whole @ matrix) / 2**_BITS), -self._units, self._units))
 
 
 def _root(many: int) -> Fraction:
-    from discreet.exact.rational import sqrt_up
-
     return sqrt_up(Fraction(many))
 
 
@@ -92,8 +90,9 @@ class Tree:
     def split(self, node: int, axis: int, threshold: float) -> None:
         """Divide a leaf. The threshold is in units."""
         self.axis[node], self.threshold[node], self.child[node] = axis, float(np.rint(threshold)), len(self.axis)
-        for values, new in ((self.axis, -1), (self.threshold, 0.0), (self.child, 0)):
-            values.extend([new, new])  # type: ignore[attr-defined]
+        self.axis += [-1, -1]
+        self.threshold += [0.0, 0.0]
+        self.child += [0, 0]
 
     def numbers_and_cells(self, block: Block) -> tuple[Floats, NDArray[np.int64]]:
         """The numbers of each row, and which leaf it is in (−1 if the row is left out)."""

@@ -102,9 +102,7 @@ class Lloyd:
         for power in (1, 2):
             length, total = directions.reach(power)
             parts.append(
-                Part(
-                    grain=unit**power, length=length, total=total, share=share, coordinates=many, signed=power == 1
-                )
+                Part(grain=unit**power, length=length, total=total, share=share, coordinates=many, signed=power == 1)
             )
         return self._stage(parts, self._most_leaves, self.levels)
 
@@ -352,7 +350,8 @@ def exact_rings(rows: RoundedRows, centers: Floats, edges: Floats) -> NDArray[An
 def exact_centered_sums(rows: RoundedRows, centers: Floats, radii: Floats) -> list[NDArray[Any]]:
     """How many rows are nearest to each center, and the sum of their moves from it, in 2^-19 of its radius.
 
-    `radii` are in units. Promise: the move of a row depends on the row and its center alone, and is at most one radius long.
+    `radii` are in units. Promise: the move of a row depends on the row and its center alone, and is at most one radius
+    long.
     """
     most = float(1 / unit_of(1)) * (1 - 2.0**-40) - math.sqrt(centers.shape[1]) / 2
 

@@ -91,7 +91,7 @@ class MixtureSteps:
             check_bound(self.feature_norm, "feature_norm")
 
     @property
-    def _start(self) -> Lloyd:
+    def _clusters(self) -> Lloyd:
         share = sqrt_up(1 / START) if self.noise == "gaussian" else 1 / START
         return Lloyd(
             clusters=self.components,
@@ -141,7 +141,7 @@ class MixtureSteps:
     @property
     def stages(self) -> list[Stage]:
         """All that is released, in order."""
-        return [*self._start.stages, self._round]
+        return [*self._clusters.stages, self._round]
 
     # --- what it promises -----------------------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class MixtureSteps:
 
     def _draw(self, value: RoundedRows) -> dict[str, Any]:
         rows, unit, stage = value.held(), float(unit_of(self._norm)), self._round
-        centers, counts, radii = self._start.clusters_of(value)
+        centers, counts, radii = self._clusters.clusters_of(value)
         known = self._first(centers, counts, radii)
         deviations = np.zeros(self.components)
         for _ in range(self.rounds):
@@ -201,7 +201,7 @@ class MixtureSteps:
         """Round components around the centers of clusters, whose radius has nine tenths of the rows."""
         d = self.features
         variances = radii**2 / (1.4 * (d + 1.8 * math.sqrt(d)))
-        positive = np.maximum(counts, self._start.stages[-1].deviation(0))
+        positive = np.maximum(counts, self._clusters.stages[-1].deviation(0))
         return Components(
             positive / positive.sum(), centers, variances[:, None, None] * np.eye(d), radii * math.sqrt(2)
         )

@@ -145,8 +145,9 @@ class Moments:
         """The least noise that keeps `guarantee`, if the parts have these shares of the sensitivity to one added
         row.
         """
-        make = cls.family(features=features, shares=shares, feature_norm=feature_norm, target_bound=target_bound)
-        return calibrate_noise(make, guarantee, unit, rows_per_person)
+        make: Any = cls.family(features=features, shares=shares, feature_norm=feature_norm, target_bound=target_bound)
+        found: Self = calibrate_noise(make, guarantee, unit, rows_per_person)
+        return found
 
     @classmethod
     def family(
@@ -166,9 +167,7 @@ class Moments:
         widths = {part: reach[part] * sqrt_up(whole / exactly(share)) for part, share in shares.items()}
 
         def make(scale: Fraction) -> Self:
-            noise: dict[str, Any] = {
-                part: tidy(significant(scale * width, up=True)) for part, width in widths.items()
-            }
+            noise: dict[str, Any] = {part: tidy(significant(scale * width, up=True)) for part, width in widths.items()}
             return cls(features=features, feature_norm=feature_norm, target_bound=target_bound, **noise)
 
         return make

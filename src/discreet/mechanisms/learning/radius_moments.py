@@ -129,7 +129,7 @@ class RadiusMoments:
         squares = 2.0 ** (-np.arange(RINGS) / 2)
         # counts that noise explains are left out: they would keep the radius at the norm
         rows = np.maximum(rings - float(exactly(self.rings)), 0.0)
-        noise = float(exactly(self.moments.square)) / norm**2 * math.sqrt(2 * d)  # type: ignore[arg-type]
+        noise = float(exactly(self.moments.square)) / norm**2 * math.sqrt(2 * d)
         cut = [float((rows * np.maximum(squares - square, 0.0)).sum()) for square in squares]
         return float(math.sqrt(squares[int(np.argmin(np.array(cut) + noise * squares))]))
 
