@@ -59,6 +59,7 @@ COMMANDS = {
     "regression": "regression",
     "stats-regression": "stats_regression",
     "learning": "learning",
+    "learning_clusters": "learning_clusters",
     "learning_speed": "learning_speed",
     "spark_learning": "spark_learning",
     "gpu": "gpu",
@@ -85,6 +86,7 @@ PEERS = {
     "synthetic": ["mbi"],
     "regression": ["diffprivlib"],
     "learning": ["opacus", "diffprivlib"],
+    "learning_clusters": ["diffprivlib"],
     "learning_speed": ["opacus"],
     "local": ["local"],
 }

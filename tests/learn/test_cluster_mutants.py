@@ -163,7 +163,12 @@ CHECKS = (
 )
 
 
-@pytest.mark.parametrize("name", CASES)
+QUICK = ("clusters", "many columns, pure", "variances", "moments")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
+)
 def test_no_neighbor_is_further_than_declared_and_some_are_nearly(name: str) -> None:
     added, replaced = furthest(*CASES[name])
     assert 0.3 < added <= 1

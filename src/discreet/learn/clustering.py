@@ -1,4 +1,4 @@
-"""Clusters from noisy rounds of Lloyd's algorithm."""
+"""Clusters from noisy rounds of Lloyd's algorithm, from private starts."""
 
 from __future__ import annotations
 
@@ -32,9 +32,11 @@ class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
     """`n_clusters` centers, each about the mean of the rows nearest to it.
 
     `feature_ranges`, a public (low, high) for each column, clamp the training rows and define the distance: columns are
-    measured relative to their ranges. Without them rows are clipped to `feature_norm`. `rounds` is public, 7 by
-    default, and so are the first centers. Neither the inertia nor the labels of the training rows are stored: `predict`
-    labels any rows you have. `counts_` are the noisy sizes of the clusters.
+    measured relative to their ranges. Without them rows are clipped to `feature_norm`. A private tree of cells finds
+    where the centers start; then there are `rounds` rounds, 3 by default, from centers to the noisy means of the rows
+    nearest to them. All of this is one release. With `delta=0` the noise is Laplace and the promise is pure ε. Neither
+    the inertia nor the labels of the training rows are stored: `predict` labels any rows you have. `counts_` are the
+    noisy sizes of the clusters.
     """
 
     cluster_centers_: Floats

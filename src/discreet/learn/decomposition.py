@@ -1,4 +1,4 @@
-"""Principal components from noisy second moments."""
+"""Principal components from noisy second moments within a radius that is found first."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ CENTERED = {"square": 15, "sum": 4, "count": 1}
 class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
     """The directions in which rows vary most, computed from Σ x xᵀ with symmetric noise.
 
-    Rows are clipped to `feature_norm`, or their columns clamped into `feature_ranges`, a public (low, high) for each.
+    A noisy histogram of the lengths of rows gives a radius, to which longer rows are shortened: noise grows with its
+    square. Before that, rows are clipped to `feature_norm`, or their columns clamped into `feature_ranges`, a public
+    (low, high) for each.
     `center` is the point around which variance is measured: "declared" for the middle of the ranges (0 if there are
     none), None for 0, "private" for the mean, which is then also released. `explained_variance_` is corrected for what
     noise alone adds to the spread of the variances.
