@@ -163,18 +163,6 @@ CHECKS = (
 )
 
 
-QUICK = ("clusters", "many columns, pure", "variances", "moments")
-
-
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
-)
-def test_no_neighbor_is_further_than_declared_and_some_are_nearly(name: str) -> None:
-    added, replaced = furthest(*CASES[name])
-    assert 0.3 < added <= 1
-    assert 0.2 < replaced <= 1
-
-
 @pytest.mark.parametrize("check", CHECKS[1:], ids=lambda check: check.__name__)
 def test_sound_code_passes(check: Callable[[], None]) -> None:
     check()

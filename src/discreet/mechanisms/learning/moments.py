@@ -166,7 +166,7 @@ class Moments:
         whole = sum((check_positive(share, part) for part, share in shares.items()), Fraction(0))
         widths = {part: reach[part] * sqrt_up(whole / exactly(share)) for part, share in shares.items()}
 
-        def make(scale: Fraction) -> Self:
+        def make(scale: Fraction) -> Any:
             noise: dict[str, Any] = {part: tidy(significant(scale * width, up=True)) for part, width in widths.items()}
             return cls(features=features, feature_norm=feature_norm, target_bound=target_bound, **noise)
 
