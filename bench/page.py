@@ -61,6 +61,7 @@ COMMANDS = {
     "stats-regression": "stats_regression",
     "learning": "learning",
     "learning_additive": "learning_additive",
+    "learning_clusters": "learning_clusters",
     "learning_speed": "learning_speed",
     "spark_learning": "spark_learning",
     "gpu": "gpu",
@@ -91,6 +92,7 @@ PEERS = {
     "learning_stable": ["diffprivlib"],
     "learning": ["opacus", "diffprivlib"],
     "learning_additive": ["interpret", "diffprivlib"],
+    "learning_clusters": ["diffprivlib"],
     "learning_speed": ["opacus"],
     "local": ["local"],
 }

@@ -18,7 +18,10 @@ from discreet.guarantees.unit import person, row
 from discreet.mechanisms.counts.step_tallies import StepTallies
 from discreet.mechanisms.learning.additive_descent import AdditiveDescent
 from discreet.mechanisms.learning.centered_descent import CenteredDescent
+from discreet.mechanisms.learning.lloyd import Lloyd
+from discreet.mechanisms.learning.mixture import MixtureSteps
 from discreet.mechanisms.learning.quantile_ranges import QuantileRanges
+from discreet.mechanisms.learning.radius_moments import RadiusMoments
 from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.noise.smoothed import SmoothedCount
 from discreet.mechanisms.noise.steps import Steps
@@ -117,6 +120,11 @@ def limits_with_less(m: Any) -> Any:
 
 def noise_with_less(m: Any) -> Any:
     return replace(m, noise=with_field(m.noise.size_field, LESS)(m.noise))
+
+
+def radius_with_less(m: Any) -> Any:
+    less = {part: exactly(getattr(m.moments, part)) * LESS for part in ("square", "count")}
+    return replace(m, moments=replace(m.moments, **less), rings=exactly(m.rings) * LESS)
 
 
 TWO_STEPS = (dp.Sensitivity(2, "L1", dimension=3), dp.Sensitivity(1, "L1", dimension=2))
@@ -306,6 +314,40 @@ CASES = {
         lambda m: m.guarantee(),
         lambda m: replace(noise_with_less(m), descent=noise_with_less(m.descent)),
         ("Approx",),
+    ),
+    "Lloyd": Case(
+        lambda g: Lloyd.for_guarantee(g, clusters=3, features=2, rounds=2, levels=2),
+        lambda m: m.guarantee(),
+        with_field("scale", LESS),
+        ALL[:3],
+    ),
+    "Lloyd, a person replaced": Case(
+        lambda g: Lloyd.for_guarantee(
+            g, clusters=2, features=20, rounds=1, levels=1, feature_norm=2, unit=TWO_ROWS, rows_per_person=2
+        ),
+        lambda m: m.guarantee(m.sensitivity(TWO_ROWS, 2)),
+        with_field("scale", LESS),
+        ALL[:3],
+    ),
+    "MixtureSteps": Case(
+        lambda g: MixtureSteps.for_guarantee(g, components=2, features=3, rounds=2, levels=2),
+        lambda m: m.guarantee(),
+        with_field("scale", LESS),
+        ALL[:3],
+    ),
+    "MixtureSteps, a person replaced": Case(
+        lambda g: MixtureSteps.for_guarantee(
+            g, components=1, features=2, rounds=1, covariance="diag", unit=TWO_ROWS, rows_per_person=2
+        ),
+        lambda m: m.guarantee(m.sensitivity(TWO_ROWS, 2)),
+        with_field("scale", LESS),
+        ALL[:3],
+    ),
+    "RadiusMoments": Case(
+        lambda g: RadiusMoments.for_guarantee(g, features=3, shares={"square": 19, "count": 1}),
+        lambda m: m.guarantee(),
+        radius_with_less,
+        ALL[1:3],
     ),
     "RandomizedResponse": Case(
         lambda g: dp.RandomizedResponse.for_guarantee(g, choices=CHOICES),

@@ -198,6 +198,7 @@ NO_DATA: dict[str, str] = {
     "functions.Density.*": _POST,
     "functions.Curve.__call__": _POST,
     "learn.plot_*": _POST,
+    "learn.GaussianMixture.sample": _POST,
     "tables.Distribution.*": _POST,
     "tables.GroupedRelease.*": _POST,
     "tables.ExplainedTable.*": "explains before anything is drawn; the methods of PrivateTable are tried",

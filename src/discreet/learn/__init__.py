@@ -8,6 +8,7 @@ from discreet.learn.clustering import KMeans
 from discreet.learn.decomposition import PCA
 from discreet.learn.features import FeatureClassifier, Scattering
 from discreet.learn.linear import LinearRegression, Ridge
+from discreet.learn.mixture import GaussianMixture
 from discreet.learn.naive_bayes import GaussianNB
 from discreet.learn.plots import plot_accuracy, plot_learning_curve
 from discreet.learn.preprocessing import OneHot, RangeScaler, StandardScaler
@@ -25,6 +26,7 @@ __all__ = [
     "Box",
     "Descent",
     "FeatureClassifier",
+    "GaussianMixture",
     "GaussianNB",
     "HuberRegressor",
     "KMeans",

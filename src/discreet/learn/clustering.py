@@ -1,7 +1,8 @@
-"""Clusters from noisy rounds of Lloyd's algorithm."""
+"""Clusters from noisy rounds of Lloyd's algorithm, from private starts."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 import numpy as np
@@ -22,8 +23,10 @@ _base = need("sklearn.base", "learn", "discreet.learn")
 ClusterMixin: Any = _base.ClusterMixin
 TransformerMixin: Any = _base.TransformerMixin
 Floats = NDArray[np.float64]
-ROUNDS = 7
-"""Enough for clusters to settle; more rounds mean more noise in each."""
+ROUNDS = 3
+"""Enough for clusters to settle from private starts; more rounds mean more noise in each."""
+MORE_LEVELS = 3
+"""The tree of private starts has 2^3 leaves for each cluster, if there are enough rows."""
 
 
 class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
@@ -31,9 +34,10 @@ class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
 
     `feature_ranges`, a public (low, high) for each column, clamp the training rows and define the distance: columns are
     measured relative to their ranges. With "auto" they are found privately, within the cost of the fit: `ranges_`. With
-    a `feature_norm` instead, rows are clipped to it. `rounds` is public, 7 by
-    default, and so are the first centers. Neither the inertia nor the labels of the training rows are stored: `predict`
-    labels any rows you have. `counts_` are the noisy sizes of the clusters.
+    a `feature_norm` instead, rows are clipped to it. A private tree of cells finds where the centers start; then there
+    are `rounds` rounds, 3 by default, from centers to the noisy means of the rows nearest to them. All of this is one
+    release. With `delta=0` the noise is Laplace and the promise is pure ε. Neither the inertia nor the labels of the
+    training rows are stored: `predict` labels any rows you have. `counts_` are the noisy sizes of the clusters.
     """
 
     cluster_centers_: Floats
@@ -59,13 +63,15 @@ class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
         return with_ranges(self, features, lambda goal: self._rounds(features, goal))
 
     def _rounds(self, features: int, goal: Approx) -> Lloyd:
+        clusters = check_count(self.n_clusters, "n_clusters")
         by_norm = is_auto(self.feature_ranges) and not is_auto(self.feature_norm)
         norm: Any = self.feature_norm if by_norm else None
         return Lloyd.for_guarantee(
             goal,
-            clusters=check_count(self.n_clusters, "n_clusters"),
+            clusters=clusters,
             features=features,
             rounds=ROUNDS if self.rounds is None else check_count(self.rounds, "rounds"),
+            levels=levels_for(clusters),
             feature_norm=norm,
             unit=self._unit(),
             rows_per_person=self._rows(),
@@ -109,3 +115,8 @@ class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
         private.
         """
         return -float((self.transform(X).min(axis=1) ** 2).sum())
+
+
+def levels_for(clusters: int) -> int:
+    """The levels of the tree for private starts: a single cluster needs none."""
+    return math.ceil(math.log2(clusters)) + MORE_LEVELS if clusters > 1 else 0

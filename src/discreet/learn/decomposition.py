@@ -1,4 +1,4 @@
-"""Principal components from noisy second moments."""
+"""Principal components from noisy second moments within a radius that is found first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from discreet.learn.base import check_is_fitted, fitted_table, keep_columns, kee
 from discreet.learn.noisy_equations import shrunk
 from discreet.learn.unlabelled import Unlabelled
 from discreet.ledger import Ledger
-from discreet.mechanisms.learning.moments import Moments
+from discreet.mechanisms.learning.radius_moments import RadiusMoments
 from discreet.rows.containers import Data
 from discreet.rows.rounding import check_ranges, cube_norm
 
@@ -31,8 +31,9 @@ CENTERED = {"square": 15, "sum": 4, "count": 1}
 class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
     """The directions in which rows vary most, computed from Σ x xᵀ with symmetric noise.
 
-    Rows are clipped to `feature_norm`, or their columns clamped into `feature_ranges`, a public (low, high) for each.
-    If neither is declared, ranges are found privately, within the cost of the fit: `ranges_`.
+    A noisy histogram of the lengths of rows gives a radius, to which longer rows are shortened: noise grows with its
+    square. Before that, rows are clipped to `feature_norm`, or their columns clamped into `feature_ranges`, a public
+    (low, high) for each. If neither is declared, ranges are found privately, within the cost of the fit: `ranges_`.
     `center` is the point around which variance is measured: "declared" for the middle of the ranges (0 if there are
     none), None for 0, "private" for the mean, which is then also released. `explained_variance_` is corrected for what
     noise alone adds to the spread of the variances.
@@ -63,7 +64,7 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
     def _plan(self, features: int) -> Any:
         return with_ranges(self, features, lambda goal: self._moments(features, goal))
 
-    def _moments(self, features: int, goal: Approx) -> Moments:
+    def _moments(self, features: int, goal: Approx) -> RadiusMoments:
         if self.center not in ("declared", "private", None):
             raise InvalidArgument('center must be "declared", "private" or None.', code="not-an-option")
         shares = dict(CENTERED if self.center == "private" else SHARES)
@@ -72,7 +73,7 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
             del shares["count"]
         norm: Any = self.feature_norm
         ranged = finds_features(self) or not is_auto(self.feature_ranges)
-        return Moments.for_guarantee(
+        return RadiusMoments.for_guarantee(
             goal,
             features=features,
             shares=shares,
@@ -94,8 +95,8 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
             )
         declared = None if is_auto(self.feature_ranges) else check_ranges(self.feature_ranges, features)
         ranges, whole = None if declared is None else self._shaped(declared), self._plan(features)
-        plan: Moments = within_ranges(whole)
-        norm = plan.feature_norm if ranges is None else None
+        plan: RadiusMoments = within_ranges(whole)
+        norm = plan.moments.feature_norm if ranges is None else None
         read = self._read(rows, features, self._shaped, feature_norm=norm, feature_ranges=ranges)
         asked = f"PCA of {features} features"
         self.release_ = self._release(read, whole, self._promised(whole), asked, (features, names))
@@ -107,16 +108,18 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
         self._take(plan, ranges)
         return self
 
-    def _take(self, plan: Moments, ranges: Floats | None) -> None:
+    def _take(self, plan: RadiusMoments, ranges: Floats | None) -> None:
         """Components, computed only from what was released."""
-        given, d = self.release_.value, plan.features
+        given, moments = self.release_.value, plan.moments
+        d, norm = moments.features, float(exactly(moments.feature_norm))
         size = max(float(given["count"] if self.n_samples is None else self.n_samples), 1.0)
         square, center = np.asarray(given["square"]), np.zeros(d)
         if "sum" in given:
-            center, norm = np.asarray(given["sum"]) / size, float(exactly(plan.feature_norm))
+            center = np.asarray(given["sum"]) / size
             center = center * (norm / max(norm, float(np.linalg.norm(center))))
             square = square - size * np.outer(center, center)
-        values, vectors, _ = shrunk(square, float(exactly(plan.square)))
+        noise = float(exactly(moments.square)) * (float(given["radius"]) / norm) ** 2
+        values, vectors, _ = shrunk(square, noise)
         half = np.ones(d) if ranges is None else ranges[:, 1] / 2 - ranges[:, 0] / 2
         middle = np.zeros(d) if ranges is None else ranges[:, 0] / 2 + ranges[:, 1] / 2
         covariance = (vectors * (values / size)) @ vectors.T * np.outer(half, half)

@@ -27,7 +27,8 @@ class Unlabelled(Planned):
         """Learn from rows that do not fit in memory: one release, charged before the first batch is read.
 
         `batches` is as for `LogisticRegression.fit_batches`, including a Spark DataFrame. A function yields rows X.
-        They are read once, or once per round for `KMeans`.
+        They are read once, twice for `PCA`, and for `KMeans` and `GaussianMixture` once per level of the tree and per
+        round, and twice more.
         """
         known = open_batches(batches, features, None, self.feature_ranges, labelled=False)
         rows = Source(lambda **bounds: known.rounded(unlabelled, **bounds), known.summing(unlabelled))
