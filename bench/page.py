@@ -62,6 +62,7 @@ COMMANDS = {
     "learning": "learning",
     "learning_additive": "learning_additive",
     "learning_clusters": "learning_clusters",
+    "learning_images": "learning_images",
     "learning_speed": "learning_speed",
     "spark_learning": "spark_learning",
     "gpu": "gpu",
