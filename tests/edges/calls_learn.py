@@ -16,6 +16,7 @@ from discreet import learn, testing
 from discreet.mechanisms.learning.descent import Descent
 from discreet.mechanisms.learning.tuned import TunedDescent
 from discreet.mechanisms.selection.private_selection import NegativeBinomialTries, Selection
+from discreet.rows import table
 
 from .checking import Call
 from .containers import Container, Odd, arrow_of, objects, of_plain, rows_in, table_of_objects
@@ -184,6 +185,11 @@ class Searching(learn.PrivateSearch):
         )
 
 
+def two_columns(rows: Any) -> Any:
+    """Features that are the rows themselves: of a list, those of two cells."""
+    return table(rows, None if hasattr(rows, "shape") else 2)
+
+
 CLASSES = {"whole": (0, 1), "text": ("no", "yes"), "large": (BIG, BIG + 2), "three": ("a", 7, 2.5)}
 FAR = (Example([1.0, 0.0], 1.0), Example([-1.0, 0.0], 1.0), Example([0.0, -1.0], -1.0), Example([0.7, 0.7], -1.0))
 FEW: dict[str, Any] = {"steps": 3, "n_samples": 240, "feature_ranges": ENDS, **GOAL}
@@ -223,6 +229,12 @@ ESTIMATORS: list[Call] = [
         "AdditiveRegressor",
         lambda: learn.AdditiveRegressor(ranges=ENDS, target_range=(-1, 1), n_samples=240, steps=3, **GOAL),
         numbers(), None, extremes=FAR,
+    ),
+    of_estimator(
+        "FeatureClassifier",
+        lambda: learn.FeatureClassifier(features=two_columns, classes=["no", "yes"], n_samples=240, steps=3, **GOAL),
+        examples(("no", "yes")), None,
+        extremes=tuple(Example(far.row, label) for far in FAR for label in ("no", "yes")),
     ),
     of_estimator(
         "PrivateSearch",
@@ -282,6 +294,16 @@ MODELS: dict[str, Any] = {
 CLASSED = learn.LogisticRegression(classes=[0, 1], **FEW)
 with testing.no_noise():
     CLASSED.fit(np.array([one.row for one in examples((0, 1))]), [one.label for one in examples((0, 1))])
+IMAGES = learn.Scattering(shape=(8, 8), scales=1, angles=2).fit(np.zeros((1, 64)))
+PIXELS = [[(k * place % 7) / 7 for place in range(64)] for k in range(60)]
+IN_AN_IMAGE = {
+    "record": lambda odd: odd,
+    "pixel": lambda odd: [odd, *PIXELS[1][1:]],
+    "longer": lambda odd: [*PIXELS[1], odd],
+    "shorter": lambda odd: [odd],
+}
+WIDE = {name: made for name, made in rows_in(64).items() if name in ("rows", "tuples", "float64", "objects of rows")}
+BLANK = ([0.0] * 64, [1.0] * 64)
 CELLS = {"record": lambda odd: odd, "number": lambda odd: [odd, "f"], "choice": lambda odd: [1, odd]}
 
 UNLABELLED: list[Call] = [
@@ -316,6 +338,10 @@ UNLABELLED: list[Call] = [
     of_rows("RangeScaler.fit", lambda rows: learn.RangeScaler(feature_ranges=ENDS).fit(rows).center_, 0),
     of_rows("OneHot.fit", lambda rows: learn.OneHot(categories=[[0, 1, BIG], ["f", "m"]]).fit(rows).categories_, 0,
             base=[[0, "f"], [1, "m"], [BIG, "f"]] * 20, ways=CELLS, extremes=()),
+    of_rows("Scattering.fit", lambda rows: IMAGES.fit(rows).n_features_in_, 0, base=PIXELS, containers=WIDE,
+            ways=IN_AN_IMAGE, extremes=BLANK),
+    of_rows("Scattering.transform", IMAGES.transform, 1, base=PIXELS, containers=WIDE, ways=IN_AN_IMAGE,
+            extremes=BLANK, moved=reports, replaced=True),
     of_rows("Bins.fit", lambda rows: [one.edges for one in learn.Bins(ranges=ENDS).fit(rows).bins_], 0),
     of_rows("Bins.transform", MODELS["Bins"].transform, 1, moved=reports, replaced=True),
     of_rows("Bins.transform of choices", MODELS["Bins of choices"].transform, 1, covers=("learn.Bins.transform",),

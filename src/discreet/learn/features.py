@@ -28,6 +28,7 @@ from discreet.learn.classification import declared_classes
 from discreet.learn.glm import MOMENTUM, Fitted, show_step
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.centered_descent import CenteredDescent
+from discreet.rows import has_width
 from discreet.rows.arrays import on_host
 from discreet.rows.containers import Data
 from discreet.rows.losses import Softmax
@@ -176,6 +177,11 @@ class FeatureClassifier(ClassifierMixin, Private):  # type: ignore[misc]
         declared = declared_classes(self.classes)
         column = column_of(y, type(self).__name__)
         if self.features is None:
+            if not has_width(X):
+                raise InvalidArgument(
+                    "Give an array or a frame: the number of cells in the rows of a list is private.",
+                    code="wrong-shape",
+                )
             table, names = table_of(X)
             rows = unit_length(on_host(table))
         else:
