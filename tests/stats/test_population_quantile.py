@@ -84,5 +84,5 @@ def test_an_explanation_says_how_far_the_interval_would_reach() -> None:
     table = dp.table({"x": np.arange(50.0)}, ledger=ledger)
     text = str(table.explain.stats.quantile("x", 0.5, between=(0, 50), epsilon=1))
     assert "costs ε = 1" in text
-    assert text.count("a 95% interval reaches about from quantile 0.") == 2
-    assert ledger.entries() == []
+    assert text.count("a 95% interval reaches about from quantile") == 2
+    assert len(ledger.entries()) == 0
