@@ -18,6 +18,7 @@ from discreet.guarantees.unit import person, row
 from discreet.mechanisms.counts.step_tallies import StepTallies
 from discreet.mechanisms.learning.additive_descent import AdditiveDescent
 from discreet.mechanisms.learning.centered_descent import CenteredDescent
+from discreet.mechanisms.learning.found_ranges import WithFoundRanges
 from discreet.mechanisms.learning.lloyd import Lloyd
 from discreet.mechanisms.learning.mixture import MixtureSteps
 from discreet.mechanisms.learning.quantile_ranges import QuantileRanges
@@ -125,6 +126,16 @@ def noise_with_less(m: Any) -> Any:
 def radius_with_less(m: Any) -> Any:
     less = {part: exactly(getattr(m.moments, part)) * LESS for part in ("square", "count")}
     return replace(m, moments=replace(m.moments, **less), rings=exactly(m.rings) * LESS)
+
+
+def descending(goal: Any, unit: Any = None, rows: int = 1) -> Any:
+    kind = "laplace" if isinstance(goal, dp.Pure) else "gaussian"
+    given: dict[str, Any] = {"loss": Logistic(), "dimension": 3, "steps": 4, "clip": 1, "size": 50, "noise": kind}
+    return dp.learn.Descent.for_guarantee(goal, unit=unit or row(), rows_per_person=rows, **given)
+
+
+def found_with_less(m: Any) -> Any:
+    return with_field("scale" if m.stddev is None else "stddev", LESS)(m)
 
 
 TWO_STEPS = (dp.Sensitivity(2, "L1", dimension=3), dp.Sensitivity(1, "L1", dimension=2))
@@ -305,6 +316,20 @@ CASES = {
         lambda g: RankScores.for_guarantee(g, groups=3, unit=row()),
         lambda m: m.guarantee(),
         lambda m: replace(noise_with_less(m), tree=with_field("scale", LESS)(m.tree)),
+        ("Pure", "Approx"),
+    ),
+    "WithFoundRanges": Case(
+        lambda g: WithFoundRanges.for_guarantee(g, weights=(1, 1, 2), then=descending, unit=row()),
+        lambda m: m.guarantee(m.sensitivity(row())),
+        lambda m: replace(m, finding=found_with_less(m.finding), then=noise_with_less(m.then)),
+        ("Pure", "Approx"),
+    ),
+    "WithFoundRanges, a person replaced": Case(
+        lambda g: WithFoundRanges.for_guarantee(
+            g, weights=(1, 3), then=lambda goal: descending(goal, TWO_ROWS, 2), unit=TWO_ROWS, rows_per_person=2
+        ),
+        lambda m: m.guarantee(m.sensitivity(TWO_ROWS, 2)),
+        lambda m: replace(m, finding=found_with_less(m.finding), then=noise_with_less(m.then)),
         ("Pure", "Approx"),
     ),
     "CenteredDescent": Case(

@@ -140,6 +140,8 @@ class FoundRanges:
         outer: tuple[tuple[float, float] | None, ...] = (),
     ) -> Self:
         """The noise that takes this share of `guarantee`: of the squared sensitivity, or of ε if it is pure."""
+        if not isinstance(guarantee, Approx):
+            raise InvalidArgument("Ranges are found for Pure or Approx guarantees.", code="guarantee-not-supported")
         part, epsilon, delta = exactly(share), exactly(guarantee.epsilon), exactly(guarantee.delta)
         if not delta:
             moved = cls(weights=weights, outer=outer, scale=1).sensitivity(unit, rows_per_person).exact
