@@ -106,7 +106,8 @@ class Scattering(Closed, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"An image of shape {shape} has {self.n_features_in_} pixels, and rows have {rows.shape[1]} columns.",
                 code="wrong-shape",
             )
-        found = np.asarray(rows, dtype=np.float32)
+        with np.errstate(all="ignore"):  # a warning would reveal something about a pixel
+            found = np.asarray(rows, dtype=np.float32)
         return found / np.float32(255) if bytes_given else found
 
 
