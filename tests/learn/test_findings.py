@@ -105,3 +105,13 @@ def test_a_step_that_learns_nothing_from_rows_is_fine(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         PUBLIC[name].fit(CATEGORIES, CLASSES)
+
+
+@pytest.mark.parametrize(
+    "images", [np.zeros((0, 8, 8)), np.zeros((0, 8, 8, 3), dtype=np.uint8)], ids=["gray", "colors"]
+)
+def test_no_images_are_not_an_error(images):
+    transform = dp.learn.Scattering(shape=images.shape[1:])
+    assert len(transform.fit_transform(images)) == 0
+    model = dp.learn.FeatureClassifier(features=transform, classes=[0, 1], steps=2).fit(images, np.zeros(0))
+    assert np.isfinite(model.coef_).all()

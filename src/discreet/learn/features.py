@@ -98,7 +98,7 @@ class Scattering(Closed, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Rows of pixels. Their type decides whether they are bytes."""
         shape = tuple(self.shape)
         if getattr(X, "ndim", 2) == 1 + len(shape) and tuple(X.shape[1:]) == shape:
-            X = X.reshape(len(X), -1)
+            X = X.reshape(len(X), self.n_features_in_)  # also without any image
         bytes_given = str(getattr(X, "dtype", "")) == "uint8"
         rows, _ = table_of(X, self.n_features_in_)
         if rows.shape[1] != self.n_features_in_:

@@ -12,7 +12,7 @@ from discreet.extras import need
 from discreet.ledger import Ledger
 
 _ENCODERS = {"OneHotEncoder", "OrdinalEncoder"}
-"""Transformers that learn nothing from rows if their categories are given, and no category is dropped for being rare."""
+"""Transformers that learn nothing from rows if their categories are given, and rare ones are not dropped."""
 
 
 def warn_of_steps_before(model: Any) -> None:
