@@ -58,7 +58,8 @@ def _as_function(function: Callable[[Any], Any], rows: Any, features: Any, *, te
 
 def _complete(table: NDArray[Any]) -> NDArray[np.float64]:
     """1 for rows that have all their numbers."""
-    return np.asarray(np.isfinite(table.astype(np.float64)).all(axis=1), dtype=np.float64)
+    with np.errstate(all="ignore"):  # a warning would reveal something about a cell
+        return np.asarray(np.isfinite(table.astype(np.float64)).all(axis=1), dtype=np.float64)
 
 
 def _predict(estimator: Any, table: NDArray[Any]) -> NDArray[Any]:

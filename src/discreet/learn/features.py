@@ -99,7 +99,7 @@ class Scattering(Closed, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Rows of pixels. Their type decides whether they are bytes."""
         shape = tuple(self.shape)
         if getattr(X, "ndim", 2) == 1 + len(shape) and tuple(X.shape[1:]) == shape:
-            X = X.reshape(len(X), -1)
+            X = X.reshape(len(X), self.n_features_in_)  # also without any image
         bytes_given = str(getattr(X, "dtype", "")) == "uint8"
         rows, _ = table_of(X, self.n_features_in_)
         if rows.shape[1] != self.n_features_in_:
@@ -107,7 +107,8 @@ class Scattering(Closed, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"An image of shape {shape} has {self.n_features_in_} pixels, and rows have {rows.shape[1]} columns.",
                 code="wrong-shape",
             )
-        found = np.asarray(rows, dtype=np.float32)
+        with np.errstate(all="ignore"):  # a warning would reveal something about a pixel
+            found = np.asarray(rows, dtype=np.float32)
         return found / np.float32(255) if bytes_given else found
 
 
@@ -120,10 +121,10 @@ def _mixed(images: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray
 class FeatureClassifier(ClassifierMixin, Private):  # type: ignore[misc]
     """Softmax regression on public features: of images by `Scattering`, or of anything by a `transform` of yours.
 
-    `features` is a transformer, or a function from rows to an array of features. Both must be public and treat every
-    row by itself: a network that was trained on other data, for example. None takes rows as features. Features are
-    divided by their norm, and their mean, which is released for a fiftieth of the cost, is subtracted. `classes` must
-    be declared. With `n_samples` the number of rows is public.
+    `features` is a transformer, or a function from rows to an array of features. Both must be public, accept any row,
+    and treat every row by itself: a network that was trained on other data, for example. None takes rows as features.
+    Features are divided by their norm, and their mean, which is released for a fiftieth of the cost, is subtracted.
+    `classes` must be declared. With `n_samples` the number of rows is public.
 
     Promise: one release, of the mean and of all steps of the descent.
     """
@@ -173,33 +174,34 @@ class FeatureClassifier(ClassifierMixin, Private):  # type: ignore[misc]
         return self._promised(self._plan(check_count(n_features, "n_features"), n_samples))
 
     def fit(self, X: Data, y: Data) -> Self:
-        """Learn from rows and their classes: one release, charged before the rows are read."""
+        """Learn from rows and their classes: one release, charged before the rows are read. `features` of yours are
+        computed before that.
+        """
         declared = declared_classes(self.classes)
         column = column_of(y, type(self).__name__)
-        if self.features is None:
-            if not has_width(X):
-                raise InvalidArgument(
-                    "Give an array or a frame: the number of cells in the rows of a list is private.",
-                    code="wrong-shape",
-                )
-            table, names = table_of(X)
-            rows = unit_length(on_host(table))
-        else:
-            rows, names = self._featured(X), None
-        if len(column) != len(rows):
+        if self.features is None and not has_width(X):
+            raise InvalidArgument(
+                "Give an array or a frame: the number of cells in the rows of a list is private.", code="wrong-shape"
+            )
+        table, names = table_of(X) if self.features is None else (self._featured(X), None)
+        if len(column) != table.shape[0]:
             raise InvalidArgument("X and y must have the same number of rows.", code="unequal-lengths")
-        plan = self._plan(rows.shape[1])
-        asked = f"{type(self).__name__} of {rows.shape[1]} features in {plan.descent.steps} steps"
-        release = self._release(
-            lambda: UnitRows(rows, np.asarray(on_host(places_of(column, declared)))), plan, self._promised(plan), asked
-        )
+        width = int(table.shape[1])
+
+        def read() -> UnitRows:
+            rows = unit_length(on_host(table)) if self.features is None else table
+            return UnitRows(rows, np.asarray(on_host(places_of(column, declared))))
+
+        plan = self._plan(width)
+        asked = f"{type(self).__name__} of {width} features in {plan.descent.steps} steps"
+        release = self._release(read, plan, self._promised(plan), asked)
         known = replace(plan.descent, size=release.value["size"], progress=None)
         self.release_ = replace(release, _mechanism=Fitted(known, float(release.value["gap"])))
         weights = np.asarray(release.value["weights"])
         self.classes_, self.coef_, self.intercept_ = np.array(declared), weights[:, :-1], weights[:, -1]
         self.center_, self.scale_, self.n_iter_ = release.value["center"], release.value["scale"], self.steps
         if self.features is None:
-            keep_columns(self, rows.shape[1], names)
+            keep_columns(self, width, names)
         return self
 
     def _featured(self, X: Data) -> NDArray[np.float32]:

@@ -11,8 +11,8 @@ from discreet.errors import DiscreetError
 from discreet.extras import need
 from discreet.ledger import Ledger
 
-_PUBLIC = {"PolynomialFeatures", "SplineTransformer"}
-"""Transformers that learn only the number of columns, at least with the arguments that `_learns` checks."""
+_ENCODERS = {"OneHotEncoder", "OrdinalEncoder"}
+"""Transformers that learn nothing from rows if their categories are given, and rare ones are not dropped."""
 
 
 def warn_of_steps_before(model: Any) -> None:
@@ -32,17 +32,22 @@ def warn_of_steps_before(model: Any) -> None:
 
 
 def _steps_before(model: Any) -> Iterator[Any]:
-    """The steps before this one, of every pipeline that is fitting it now."""
+    """The steps before this one, of every pipeline that is fitting it now, from the inner to the outer ones."""
     pipeline = need("sklearn.pipeline", "learn", "discreet.learn").Pipeline
-    frame = sys._getframe(1)
+    frame, fitted = sys._getframe(1), model
     while frame is not None:  # a pipeline does not tell its steps that it calls them
         owner = frame.f_locals.get("self") if "pipeline" in frame.f_code.co_filename else None
-        if isinstance(owner, pipeline):
-            steps = [step for _, step in owner.steps]
-            places = [place for place, step in enumerate(steps) if type(step) is type(model)]
-            yield from _inner(steps[: places[0] if places else len(steps) - 1])
-            return
+        if isinstance(owner, pipeline) and owner is not fitted:
+            yield from _inner(_before([step for _, step in owner.steps], fitted))
+            fitted = owner
         frame = frame.f_back  # type: ignore[assignment]
+
+
+def _before(steps: list[Any], fitted: Any) -> list[Any]:
+    """The steps before the one that is fitted, or before the last one of its type if that is a copy."""
+    own = [place for place, step in enumerate(steps) if step is fitted]
+    like = [place for place, step in enumerate(steps) if type(step) is type(fitted)]
+    return steps[: own[0] if own else like[-1] if like else len(steps) - 1]
 
 
 def _inner(steps: list[Any]) -> Iterator[Any]:
@@ -54,18 +59,20 @@ def _inner(steps: list[Any]) -> Iterator[Any]:
         if parts is None:
             yield step
         else:
-            yield from _inner([part[1] for part in parts])
+            yield from _inner([*(part[1] for part in parts), getattr(step, "remainder", None)])
 
 
 def _learns(step: Any) -> bool:
     """Whether a transformer learns from rows without noise, as far as its type and arguments tell."""
     if step is None or isinstance(step, str) or type(step).__module__.partition(".")[0] == "discreet":
         return False
-    if type(step).__name__ in _PUBLIC:
-        return getattr(step, "knots", None) == "quantile"
-    given = getattr(step, "categories", "auto")
-    if not (isinstance(given, str) and given == "auto"):
+    name = type(step).__name__
+    if name == "PolynomialFeatures":  # it learns only the number of columns
         return False
+    if name == "SplineTransformer":  # by default, knots go from the smallest to the largest number
+        return isinstance(getattr(step, "knots", ""), str)
+    if name in _ENCODERS and not isinstance(getattr(step, "categories", "auto"), str):
+        return any(getattr(step, rare, None) is not None for rare in ("min_frequency", "max_categories"))
     tags = getattr(step, "__sklearn_tags__", None)
     return tags is None or bool(tags().requires_fit)
 

@@ -179,7 +179,8 @@ def _records(data: Any) -> Any:
         return data
     if isinstance(data, np.ma.MaskedArray):
         # masked values are missing; a mask never changes the type
-        return np.ma.filled(data.astype(np.float64 if data.dtype.kind in "biuf" else object), np.nan)
+        with np.errstate(all="ignore"):
+            return np.ma.filled(data.astype(np.float64 if data.dtype.kind in "biuf" else object), np.nan)
     if package(data) == "pyarrow" or (has(data, "dtype") and has(data, "to_numpy")):
         # by its type, not by its missing values
         return doubles(data) if column(data[:0]).dtype.kind in "biuf" else column(data)
@@ -193,13 +194,15 @@ def _records(data: Any) -> Any:
 def _of_frame(data: Any) -> NDArray[Any]:
     kinds = getattr(data, "dtypes", ())
     if has(data, "iloc") and all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):
-        return np.asarray(data.to_numpy())
+        with np.errstate(all="ignore"):  # columns of several types are converted
+            return np.asarray(data.to_numpy())
     parts = columns_of(data)
     types = [column(part[:0]).dtype for part in parts]  # a column of text or days is missing throughout
     narrow = bool(types) and all(one == np.float32 for one in types)
     found = np.empty((len(parts[0]) if parts else 0, len(parts)), dtype=np.float32 if narrow else np.float64)
     for place, (part, one) in enumerate(zip(parts, types, strict=True)):
-        found[:, place] = column(part) if one.kind == "f" else doubles(part) if one.kind in "biuO" else np.nan
+        with np.errstate(all="ignore"):  # a warning would reveal something about a cell
+            found[:, place] = column(part) if one.kind == "f" else doubles(part) if one.kind in "biuO" else np.nan
     return found
 
 

@@ -214,7 +214,8 @@ class FourierFeatures:
 
     def counts(self, rows: Any) -> NDArray[np.int64]:
         """The number of rows in each cell. Rows with a NaN are left out."""
-        table = table_of(rows, len(self.axes)).astype(np.float64, copy=False)
+        with np.errstate(all="ignore"):  # a warning would reveal something about a cell
+            table = table_of(rows, len(self.axes)).astype(np.float64, copy=False)
         table = table[~np.isnan(table).any(axis=1)]
         places = [axis.place(table[:, number]) for number, axis in enumerate(self.axes)]
         shape = tuple(axis.cells for axis in self.axes)
@@ -307,7 +308,8 @@ class RandomFeatures:
 
     def counts(self, rows: Any) -> Floats:
         """The rows, clamped to the ranges. Rows with a NaN are left out."""
-        table = table_of(rows, len(self.low)).astype(np.float64, copy=False)
+        with np.errstate(all="ignore"):  # a warning would reveal something about a cell
+            table = table_of(rows, len(self.low)).astype(np.float64, copy=False)
         return np.clip(table[~np.isnan(table).any(axis=1)], self.low, self.high)
 
     def sums(self, counts: Floats) -> NDArray[np.int64]:

@@ -114,8 +114,9 @@ class RoundedRows:
         """
         for start in range(0, max(int(self._features.shape[0]), 1), BLOCK):
             part = slice(start, start + BLOCK)
-            cells = np.ascontiguousarray(on_host(self._features[part]), dtype=np.float64)
-            goal = np.zeros(len(cells)) if self._targets is None else doubles(on_host(self._targets[part]))
+            with np.errstate(all="ignore"):  # a warning would reveal something about a cell
+                cells = np.ascontiguousarray(on_host(self._features[part]), dtype=np.float64)
+                goal = np.zeros(len(cells)) if self._targets is None else doubles(on_host(self._targets[part]))
             kept = np.isfinite(cells).all(1) & np.isfinite(goal)
             if self.groups is not None:
                 kept &= (goal >= 0) & (goal < self.groups) & (goal == np.floor(goal))

@@ -75,6 +75,7 @@ def _cells_of(batches: Iterable[Any], features: int, finds_features: bool, finds
             )
         for start in range(0, int(rows.shape[0]), BLOCK):
             part = slice(start, start + BLOCK)
-            cells = [np.asarray(on_host(rows[part]), dtype=np.float64)] if finds_features else []
-            goal = [doubles(on_host(goals[part]))[:, None]] if finds_target else []
+            with np.errstate(all="ignore"):  # a warning would reveal something about a cell
+                cells = [np.asarray(on_host(rows[part]), dtype=np.float64)] if finds_features else []
+                goal = [doubles(on_host(goals[part]))[:, None]] if finds_target else []
             yield np.concatenate([*cells, *goal], axis=1)

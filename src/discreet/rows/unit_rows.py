@@ -23,8 +23,8 @@ def unit_length(rows: NDArray[Any]) -> Floats:
     """
     found = np.zeros(rows.shape, dtype=np.float32)
     for start in range(0, len(rows), BLOCK):
-        block = np.asarray(rows[start : start + BLOCK], dtype=np.float64)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # a warning would reveal something about a cell
+            block = np.asarray(rows[start : start + BLOCK], dtype=np.float64)
             largest = np.abs(block).max(1, initial=0.0)
             known = np.isfinite(largest) & (largest > 0)
             whole = np.rint(block / np.where(known, largest, 1.0)[:, None] * 2**_BITS)

@@ -476,3 +476,17 @@ def test_the_better_method_is_taken():
     assert isinstance(root.sums, dp.mechanisms.PrefixSums)
     other = dp.mechanisms.CountTree.for_guarantee(dp.ZeroConcentrated(rho=0.1), points=10_000)
     assert mean_deviation(root.sums) < mean_deviation(other)
+
+
+def test_counts_whose_weighted_sum_exceeds_64_bits_are_exact():
+    """Σ|x|·weight is 2^64 + 2^36 − 256 here: wrapped around, it would look small, until one more row is added."""
+    points = 2**17
+    of = factorization.weights(points, normalized=False)
+    counts = np.zeros(points, dtype=np.int64)
+    counts[: 2**16], counts[2**16] = 2**40, 2**28 - 1
+    more = counts.copy()
+    more[-1] = 1
+    before, after = factorization.measure(counts * of), factorization.measure(more * of)
+    assert before.dtype == after.dtype == object
+    assert [int(place) for place in np.flatnonzero(after != before)] == [points - 1]
+    assert after[-1] - before[-1] == int(of[-1]) * int(factorization.root(points)[0][0])

@@ -40,7 +40,7 @@ MOST_POINTS = 2**22
 _BITS, _WEIGHT_BITS = 26, 8
 _STEP = Fraction(1, 2 ** (_BITS + _WEIGHT_BITS))
 _LEVEL = 64  # the columns of the last 1/64 of all points have one weight
-_MOST = 2**40  # the largest count: sums over 2^22 points stay within 64 bits
+_MOST = 2**40  # the largest count: with its weight it stays far within 64 bits, but sums may not
 _SMALL = 2**36  # if numbers add up to less, products with R̃ stay within 64 bits
 _ROOT_LIMB, _COUNT_LIMB = 10, 12  # a transform of 2^22 products of such digits is off by less than 0.1
 
@@ -83,13 +83,18 @@ def measure(counts: Ints) -> NDArray[Any]:
     points, length = len(counts), _length(len(counts))
     spectra, _ = _spectra(points)
     # the largest entry is below 2^26·Σ|x|; if that exceeds 64 bits, Python's integers add up the digits
-    total: NDArray[Any] = np.zeros(points, dtype=np.int64 if int(np.abs(counts).sum()) < _SMALL else object)
+    total: NDArray[Any] = np.zeros(points, dtype=np.int64 if _are_small(counts) else object)
     for place, digit in enumerate(_digits(counts, _COUNT_LIMB)):
         transformed = np.fft.rfft(digit, length)
         for other, spectrum in enumerate(spectra):
             part = np.rint(np.fft.irfft(spectrum * transformed, length)[:points]).astype(np.int64)
             total += part.astype(total.dtype) * (1 << (place * _COUNT_LIMB + other * _ROOT_LIMB))
     return total
+
+
+def _are_small(counts: Ints) -> bool:
+    """Whether products with R̃ stay within 64 bits. The sum is a float, because integers could wrap around."""
+    return bool(np.abs(counts).sum(dtype=np.float64) < _SMALL)
 
 
 @lru_cache(maxsize=4)
@@ -401,6 +406,6 @@ class RunningSum:
 
     def _row(self, whole: Ints, step: int) -> int:
         counts = self._weighted[: step + 1]
-        if int(np.abs(counts).sum()) < _SMALL:
+        if _are_small(counts):
             return int(whole[: step + 1][::-1] @ counts)
         return sum(int(a) * int(b) for a, b in zip(whole[: step + 1][::-1], counts, strict=True))

@@ -125,7 +125,8 @@ class FoundRanges:
         if self.stddev is None:
             bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L1")
             return Pure(epsilon=tidy(significant(bound.exact, up=True)), protects=bound.unit)
-        bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2")
+        every = len(self.weights) * (SIZES + EVEN)  # a plain number does not say how many counts move
+        bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2", every)
         return within_deviations(bound.exact**2, (self._size / self._step) ** 2, bound.dimension, bound.unit)
 
     @classmethod

@@ -39,7 +39,8 @@ def exact_scores(value: Data) -> tuple[NDArray[Any], Fraction]:
         return value.steps, value.unit
     array = as_numbers(value).reshape(-1)
     if array.dtype.kind == "f":
-        finite = np.nan_to_num(array.astype(np.float64), nan=-np.finfo(np.float64).max)
+        with np.errstate(all="ignore"):  # a warning would reveal something about a score
+            finite = np.nan_to_num(array.astype(np.float64), nan=-np.finfo(np.float64).max)
         array = np.array([Fraction(x) for x in finite.tolist()] + [None], dtype=object)[:-1]
     return array, Fraction(1)
 
