@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.canaries import coins, corners
+from discreet.audit.models import ModelAudit, Steps, audit_model
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import Number, check_count, check_epsilon
-from discreet.guarantees.guarantee import Approx
+from discreet.exact.rational import Number, check_count, check_epsilon, exactly
+from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
 
@@ -35,6 +36,54 @@ def estimator_names() -> list[str]:
     return sorted(one.__name__ for one in found if inspect.isclass(one) and issubclass(one, Private))
 
 
+def model_names() -> list[str]:
+    """What `discreet audit model` knows: the private estimators, and synthetic tables."""
+    return [*estimator_names(), SYNTHETIC]
+
+
+def audit_named(
+    name: str,
+    *,
+    epsilon: Number,
+    delta: Number,
+    fitted_epsilon: Number | None = None,
+    canaries: int = CANARIES,
+    runs: int = 1,
+    features: int = FEATURES,
+    confidence: Number = 0.95,
+    progress: Steps | None = None,
+) -> ModelAudit:
+    """Audit a model by name on generated rows. With `fitted_epsilon` it spends that much, and still claims `epsilon`."""
+    model = named_model(
+        name,
+        epsilon=epsilon if fitted_epsilon is None else fitted_epsilon,
+        delta=delta,
+        features=features,
+        canaries=canaries,
+    )
+    rows, targets = generated_rows(name, features=features)
+    broken = fitted_epsilon is not None and exactly(fitted_epsilon) != exactly(epsilon)
+    return audit_model(
+        model,
+        rows,
+        targets,
+        canaries=canaries_for(name, canaries),
+        claim=_promise_of(name, epsilon, delta, features) if broken else None,
+        delta=delta,
+        runs=runs,
+        confidence=confidence,
+        progress=progress,
+    )
+
+
+def _promise_of(name: str, epsilon: Number, delta: Number, features: int) -> Guarantee:
+    """What the model would promise for this ε."""
+    model = named_model(name, epsilon=epsilon, delta=delta, features=features)
+    if hasattr(model, "guarantee"):
+        return model.guarantee(n_features=features)  # type: ignore[no-any-return]
+    return Approx(epsilon=epsilon, delta=delta)
+
+
 def named_model(
     name: str, *, epsilon: Number, delta: Number, features: int = FEATURES, canaries: int = CANARIES
 ) -> Any:
@@ -43,7 +92,7 @@ def named_model(
         return synthesizer(epsilon=epsilon, delta=delta, choices=_OTHERS + canaries)
     if name not in estimator_names():
         raise InvalidArgument(
-            f"Unknown model {name!r}. Choose one of {', '.join([*estimator_names(), SYNTHETIC])}.", code="not-an-option"
+            f"Unknown model {name!r}. Choose one of {', '.join(model_names())}.", code="not-an-option"
         )
     import discreet.learn as learn
 

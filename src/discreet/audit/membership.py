@@ -104,7 +104,7 @@ def _likelihood(model: Any, X: Any, _: Any) -> Floats:
 
 def _frequency(made: Any, wanted: Any) -> Floats:
     """The logarithm of how often each wanted value, or one in the same bin, is among those made."""
-    if made.dtype.kind in "iuf" and len(np.unique(wanted)) > BINS:
+    if made.dtype.kind == "f" and len(np.unique(wanted)) > BINS:
         edges = np.linspace(min(made.min(), wanted.min()), max(made.max(), wanted.max()), BINS + 1)[1:-1]
         made, wanted = np.searchsorted(edges, made), np.searchsorted(edges, wanted)
     values, counts = np.unique(made.astype(str), return_counts=True)
