@@ -234,6 +234,12 @@ def _canaries(model: Any, X: Any, y: Any, given: Any, twins: int) -> tuple[Any, 
             "Pass canaries with a target for each row if there is y, as (rows, targets), and without if not.",
             code="audit-canaries",
         )
+    if size_of(rows) % twins:
+        raise InvalidArgument(
+            "Under a ledger that replaces rows, the second half of canaries are the rows they are replaced by: pass an "
+            "even number.",
+            code="audit-canaries",
+        )
     return rows, targets
 
 

@@ -103,7 +103,7 @@ def audit(
     if mechanism != MODEL:
         if name is not None:
             raise InvalidArgument(
-                f"{name} is one word too many. For a model write: discreet audit model {name}.", code="too-many"
+                f"{name} is one word too many. For a model write: discreet audit model {name}.", code="audit-no-model"
             )
         sure = 0.99999 if confidence is None else confidence
         raise typer.Exit(main(mechanism, epsilon, delta or 0.0, samples, sure, broken=halve_noise))
@@ -205,7 +205,7 @@ def main_model(
         check_picture(plot, "discreet audit --plot")
     if name is None:
         raise InvalidArgument(
-            f"Name a model after the word model: one of {', '.join(model_names())}.", code="not-an-option"
+            f"Name a model after the word model: one of {', '.join(model_names())}.", code="audit-no-model"
         )
     console = Console()
     with console.status("fitting", spinner="dots") if console.is_terminal and not as_json else nullcontext() as status:
