@@ -27,8 +27,12 @@ def corners(count: int, columns: int) -> Floats:
     matrix = np.ones((1, 1))
     while len(matrix) < size:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    blocks = [matrix[:, :columns] * np.where(coins(columns), 1.0, -1.0) for _ in range(-(-count // size))]
-    return np.concatenate(blocks)[:count] if blocks else np.empty((0, columns))
+    blocks = [matrix[:, :columns] * _signs(columns) for _ in range(-(-count // size))]
+    return np.concatenate(blocks)[:count] * _signs(count)[:, None]
+
+
+def _signs(count: int) -> Floats:
+    return np.where(coins(count), 1.0, -1.0)
 
 
 def hard_rows(model: Any, X: Any, y: Any, count: int) -> tuple[Floats, Any]:

@@ -53,7 +53,7 @@ def audit_named(
     confidence: Number = 0.95,
     progress: Steps | None = None,
 ) -> ModelAudit:
-    """Audit a model by name on generated rows. With `fitted_epsilon` it spends that much, and still claims `epsilon`."""
+    """Audit a model by name on generated rows. With `fitted_epsilon` it spends that, and still claims `epsilon`."""
     model = named_model(
         name,
         epsilon=epsilon if fitted_epsilon is None else fitted_epsilon,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import closed
 from discreet.errors import InvalidArgument
 
 Floats = NDArray[np.float64]
@@ -16,6 +17,7 @@ Score = Callable[[Any, Any, Any], Any]
 BINS = 32
 
 
+@closed
 def membership_score(model: Any, X: Any, y: Any = None) -> Floats:
     """One number for each row, larger for a member: minus the loss, or a log-density, as far as the model has one.
 
@@ -24,7 +26,7 @@ def membership_score(model: Any, X: Any, y: Any = None) -> Floats:
     squared length after scaling. Synthetic tables: the log-likelihood of the row from the frequencies of single
     columns.
     """
-    name, score = find_score(model, y)
+    _, score = find_score(model, y)
     return np.asarray(score(model, X, y), dtype=np.float64)
 
 
@@ -67,7 +69,7 @@ def _joint(model: Any, X: Any, y: Any) -> Floats:
 
 def _likely(model: Any, X: Any, y: Any) -> Floats:
     table = model.predict_proba(X)
-    return np.log(np.maximum(table[np.arange(len(table)), _places(model, y)], 1e-300))
+    return np.asarray(np.log(np.maximum(table[np.arange(len(table)), _places(model, y)], 1e-300)))
 
 
 def _margin(model: Any, X: Any, y: Any) -> Floats:
@@ -75,7 +77,8 @@ def _margin(model: Any, X: Any, y: Any) -> Floats:
     if scores.ndim == 1:
         return np.where(places == 1, scores, -scores)
     own = scores[np.arange(len(scores)), places]
-    return own - np.log(np.exp(scores - scores.max(axis=1, keepdims=True)).sum(axis=1)) - scores.max(axis=1)
+    top = scores.max(axis=1)
+    return np.asarray(own - top - np.log(np.exp(scores - top[:, None]).sum(axis=1)))
 
 
 # --- synthetic tables ---------------------------------------------------------------------------------------------
@@ -99,10 +102,10 @@ def _likelihood(model: Any, X: Any, _: Any) -> Floats:
         raise InvalidArgument(
             "The canaries of a synthetic table must be a table with the same columns.", code="audit-canaries"
         )
-    return np.sum([_frequency(made[name], rows[name]) for name in made if name in rows], axis=0)
+    return np.asarray(sum(_frequency(made[name], rows[name]) for name in made if name in rows))
 
 
-def _frequency(made: Any, wanted: Any) -> Floats:
+def _frequency(made: Any, wanted: Any) -> Any:
     """The logarithm of how often each wanted value, or one in the same bin, is among those made."""
     if made.dtype.kind == "f" and len(np.unique(wanted)) > BINS:
         edges = np.linspace(min(made.min(), wanted.min()), max(made.max(), wanted.max()), BINS + 1)[1:-1]

@@ -188,7 +188,9 @@ def audit_model(
         run=run,
         epsilon_lower=run.epsilon_lower(delta=at, confidence=confidence),
         gaussian_lower=gaussian_epsilon(run.mu_lower(confidence=confidence), at),
-        ceiling=OneRun(canaries=run.canaries, guesses=run.guesses, correct=run.guesses).epsilon_lower(delta=at, confidence=confidence),
+        ceiling=OneRun(canaries=run.canaries, guesses=run.guesses, correct=run.guesses).epsilon_lower(
+            delta=at, confidence=confidence
+        ),
         p_value=None if stated is None else run.p_value(stated, delta=at),
         claimed=claimed,
         claim=stated,

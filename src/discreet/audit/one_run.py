@@ -46,9 +46,7 @@ class OneRun:
         check_count(self.guesses, "guesses")
         check_count(self.correct, "correct", at_least=0)
         if not self.correct <= self.guesses <= self.canaries:
-            raise InvalidArgument(
-                "correct must be at most guesses, and guesses at most canaries.", code="out-of-range"
-            )
+            raise InvalidArgument("correct must be at most guesses, and guesses at most canaries.", code="out-of-range")
 
     def p_value(self, claim: Guarantee, *, delta: Number = 0.0) -> float:
         """An upper bound on the probability of this many right guesses, if `claim` holds.
@@ -144,5 +142,3 @@ def _miss(confidence: Number) -> float:
 def gaussian_epsilon(mu: float, delta: Number) -> float:
     """The ε at `delta` of a Gaussian curve: 0 if μ is."""
     return GaussianTradeoff(mu=mu).epsilon_at(delta=delta) if mu > 0 and exactly(delta) else 0.0
-
-

@@ -42,4 +42,4 @@ def most_allowed(audit: ModelAudit, false: NDArray[np.float64]) -> NDArray[np.fl
     assert audit.claim is not None
     slopes, constants = points_of(audit.claim, audit.delta)
     rising = slopes > 0
-    return np.minimum(1.0, ((false[:, None] - constants[rising]) / slopes[rising]).min(axis=1))
+    return np.asarray(np.minimum(1.0, ((false[:, None] - constants[rising]) / slopes[rising]).min(axis=1)))

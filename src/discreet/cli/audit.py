@@ -27,6 +27,7 @@ MODEL = "model"
 """The word before the name of a model."""
 MODEL_DELTA = 1e-6
 
+
 def audit(
     mechanism: Annotated[
         str,
@@ -57,12 +58,10 @@ def audit(
     ] = None,
     confidence: Annotated[
         float | None,
-        typer.Option(
-            help="How sure the lower bound is. By default 0.99999, and 0.95 for a model.", show_default=False
-        ),
+        typer.Option(help="How sure the lower bound is. By default 0.99999, and 0.95 for a model.", show_default=False),
     ] = None,
     halve_noise: Annotated[
-        bool, typer.Option(help="Break it: half the noise, or for a model twice the ε. Does the audit notice?")
+        bool, typer.Option(help="Break it, to see the audit fire: half the noise, or for a model twice the ε.")
     ] = False,
     remove_noise: Annotated[
         bool, typer.Option(help="Break a model: fit with almost no noise.", rich_help_panel=_MODELS)
