@@ -300,3 +300,20 @@ def test_scores_of_all_kinds_prefer_what_was_seen() -> None:
     many = np.linspace(0, 1, 100)
     floats = membership_score({"x": np.full(50, 0.5)}, {"x": many})
     assert abs(many[floats.argmax()] - 0.5) < 0.05
+
+
+def test_a_reference_removes_what_other_rows_say() -> None:
+    """A sum without noise: 10,000 other rows cover 64 canaries, until their own sum is subtracted."""
+    others = np.random.default_rng(3).normal(size=(10_000, D))
+
+    def summed(X: Any) -> Any:
+        return X.sum(axis=0)
+
+    def along(model: Any, X: Any, y: Any) -> Any:
+        return X @ model
+
+    given: dict[str, Any] = {"canaries": corners(64, D) * SIDE, "score": along, "claim": dp.Pure(epsilon=1)}
+    assert audit_model(summed, others, **given, confidence=0.999).auc < 0.9
+    known = audit_model(summed, others, **given, reference=others.sum(axis=0))
+    assert known.auc == 1
+    assert known.verdict == "broken"

@@ -135,6 +135,7 @@ def audit_model(
     canaries: Any = CANARIES,
     guesses: int | None = None,
     score: Score | None = None,
+    reference: Any = None,
     claim: Guarantee | None = None,
     delta: Number | None = None,
     runs: int = 1,
@@ -147,7 +148,8 @@ def audit_model(
     fitted model or a synthetic table. Each canary is added to a copy of the rows with probability ½. `canaries` is
     their number, or rows of your own, with their targets: `(rows, targets)`. The canaries with the highest and lowest
     scores are guessed to be in and out: `guesses` of them, by default a fifth. `claim` is by default what the fitted
-    model says of itself. With several `runs`, all is done anew as often, with canaries and coins of their own. Together
+    model says of itself. `reference` is a model that was fitted to X without canaries, such as the same with a large ε.
+    Its scores are subtracted, which removes what the canaries have in common with the other rows. With several `runs`, all is done anew as often, with canaries and coins of their own. Together
     they count as one run with so many canaries, because each canary is in one fit only.
 
     No ledger is charged: the clone has none, and a function must not use one. Nothing is released here, and so the
@@ -177,6 +179,8 @@ def audit_model(
         fitted = fit(stack(X, take(rows, places)), None if y is None else stack(y, take(targets, places)))
         name, scored = find_score(fitted, y) if score is None else (getattr(score, "__name__", "given"), score)
         scores = _scored(scored, fitted, rows, targets, many * twins)
+        if reference is not None:
+            scores = scores - _scored(scored, reference, rows, targets, many * twins)
         scores = scores if twins == 1 else scores[:many] - scores[many:]
         found.append((members, scores, _right(scores, members, tried)))
     run = OneRun(canaries=repeats * many, guesses=repeats * tried, correct=sum(right for _, _, right in found))
