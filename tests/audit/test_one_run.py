@@ -12,8 +12,8 @@ from scipy.optimize import linprog
 from scipy.stats import binom
 
 import discreet as dp
-from discreet.audit import OneRun
-from discreet.audit.one_run import _lines, gaussian_epsilon, points_of
+from discreet.audit import OneRun, one_run
+from discreet.audit.one_run import gaussian_epsilon, points_of
 from discreet.errors import InvalidArgument
 
 from ..refusing import refuses
@@ -47,9 +47,8 @@ def right_guesses(law: Any, guesses: Any, m: int) -> Any:
     return found
 
 
-@pytest.mark.parametrize("m", [2, 3])
-def test_no_small_mechanism_beats_either_bound(random: np.random.Generator, m: int) -> None:
-    """300 tables of random probabilities, from weak to strong, with guesses that are likely for each output."""
+def no_small_mechanism_beats_either_bound(random: np.random.Generator, m: int) -> None:
+    """150 tables of random probabilities, from weak to strong, with guesses that are likely for each output."""
     coins = np.array(list(itertools.product((0, 1), repeat=m)))
     near = 0
     for _ in range(150):
@@ -66,10 +65,42 @@ def test_no_small_mechanism_beats_either_bound(random: np.random.Generator, m: i
             run, tail = OneRun(canaries=m, guesses=r, correct=v), float(found[v:].sum())
             if tail == 0:
                 continue
-            assert not run._refutes(_lines(curve), tail * (1 - 1e-6))
-            near += run._refutes(_lines(curve), min(1, tail * 1.5))
+            lines = one_run._lines(curve)
+            assert not run._refutes(lines, tail * (1 - 1e-6))
+            near += run._refutes(lines, min(1, tail * 1.5))
             assert all(tail <= run._tail(epsilon, delta) * (1 + 1e-9) for epsilon, delta in curve)
     assert near > 10  # the bound is not idle
+
+
+@pytest.mark.parametrize("m", [2, 3])
+def test_no_small_mechanism_beats_either_bound(random: np.random.Generator, m: int) -> None:
+    no_small_mechanism_beats_either_bound(random, m)
+
+
+def test_mutant_a_bound_that_forgets_delta(random: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    sound = OneRun._tail
+    monkeypatch.setattr(OneRun, "_tail", lambda self, epsilon, delta: sound(self, epsilon, 0.0))
+    with pytest.raises(AssertionError):
+        no_small_mechanism_beats_either_bound(random, 2)
+
+
+def test_mutant_a_curve_that_forgets_delta(random: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    sound = one_run._lines
+    monkeypatch.setattr(one_run, "_lines", lambda points: sound([(epsilon, 0.0) for epsilon, _ in points]))
+    with pytest.raises(AssertionError):
+        no_small_mechanism_beats_either_bound(random, 2)
+
+
+def test_mutant_half_the_canaries_count(random: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Probabilities of a random canary taken twice too large, as if there were half as many."""
+    sound = OneRun._refutes
+
+    def doubled(self: OneRun, lines: Any, tail: float) -> bool:
+        return sound(self, (2 * lines[0], lines[1]), tail)
+
+    monkeypatch.setattr(OneRun, "_refutes", doubled)
+    with pytest.raises(AssertionError):
+        no_small_mechanism_beats_either_bound(random, 2)
 
 
 @pytest.mark.parametrize(("m", "r", "v"), [(5, 5, 4), (10, 6, 5), (30, 12, 10), (30, 30, 22)])

@@ -148,9 +148,10 @@ def audit_model(
     fitted model or a synthetic table. Each canary is added to a copy of the rows with probability ½. `canaries` is
     their number, or rows of your own, with their targets: `(rows, targets)`. The canaries with the highest and lowest
     scores are guessed to be in and out: `guesses` of them, by default a fifth. `claim` is by default what the fitted
-    model says of itself. `reference` is a model that was fitted to X without canaries, such as the same with a large ε.
-    Its scores are subtracted, which removes what the canaries have in common with the other rows. With several `runs`, all is done anew as often, with canaries and coins of their own. Together
-    they count as one run with so many canaries, because each canary is in one fit only.
+    model says of itself. `reference` is a model that was fitted to X without canaries, such as the same with a large
+    ε. Its scores are subtracted, which removes what the canaries have in common with the other rows. With several
+    `runs`, all is done anew as often, with canaries and coins of their own. Together they count as one run with so
+    many canaries, because each canary is in one fit only.
 
     No ledger is charged: the clone has none, and a function must not use one. Nothing is released here, and so the
     result is not private. On generated rows it tells nothing about anybody.
