@@ -26,6 +26,7 @@ PINS = {
     "dp-accounting": ["dp-accounting==0.6.0"],
     "prv-accountant": ["prv-accountant==0.2.0"],
     "diffprivlib": ["diffprivlib==0.6.6", "scikit-learn==1.7.2"],
+    "interpret": ["interpret-core==0.7.8", "scikit-learn==1.7.2"],
     "smartnoise": ["smartnoise-sql==1.0.10", "pyarrow==26.0.1"],
     "mbi": ["mbi==2.0.0"],
     "opacus": ["opacus==1.6.0", "torch==2.13.0", "scikit-learn==1.7.2"],

@@ -16,6 +16,12 @@ from discreet.exact.laws import Shape
 from discreet.exact.rational import exactly
 from discreet.guarantees.unit import person, row
 from discreet.mechanisms.counts.step_tallies import StepTallies
+from discreet.mechanisms.learning.additive_descent import AdditiveDescent
+from discreet.mechanisms.learning.centered_descent import CenteredDescent
+from discreet.mechanisms.learning.lloyd import Lloyd
+from discreet.mechanisms.learning.mixture import MixtureSteps
+from discreet.mechanisms.learning.quantile_ranges import QuantileRanges
+from discreet.mechanisms.learning.radius_moments import RadiusMoments
 from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.noise.smoothed import SmoothedCount
 from discreet.mechanisms.noise.steps import Steps
@@ -24,6 +30,7 @@ from discreet.mechanisms.quantiles.rank_scores import RankScores
 from discreet.mechanisms.selection.person_limits import PersonLimits
 from discreet.mechanisms.selection.support_limit import SupportLimit
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
+from discreet.rows.losses import Logistic, Softmax
 
 from ..refusing import refuses
 
@@ -113,6 +120,11 @@ def limits_with_less(m: Any) -> Any:
 
 def noise_with_less(m: Any) -> Any:
     return replace(m, noise=with_field(m.noise.size_field, LESS)(m.noise))
+
+
+def radius_with_less(m: Any) -> Any:
+    less = {part: exactly(getattr(m.moments, part)) * LESS for part in ("square", "count")}
+    return replace(m, moments=replace(m.moments, **less), rings=exactly(m.rings) * LESS)
 
 
 TWO_STEPS = (dp.Sensitivity(2, "L1", dimension=3), dp.Sensitivity(1, "L1", dimension=2))
@@ -295,6 +307,48 @@ CASES = {
         lambda m: replace(noise_with_less(m), tree=with_field("scale", LESS)(m.tree)),
         ("Pure", "Approx"),
     ),
+    "CenteredDescent": Case(
+        lambda g: CenteredDescent.for_guarantee(
+            g, columns=4, unit=row(), loss=Softmax(2), dimension=10, steps=7, clip=0.5, size=100
+        ),
+        lambda m: m.guarantee(),
+        lambda m: replace(noise_with_less(m), descent=noise_with_less(m.descent)),
+        ("Approx",),
+    ),
+    "Lloyd": Case(
+        lambda g: Lloyd.for_guarantee(g, clusters=3, features=2, rounds=2, levels=2),
+        lambda m: m.guarantee(),
+        with_field("scale", LESS),
+        ALL[:3],
+    ),
+    "Lloyd, a person replaced": Case(
+        lambda g: Lloyd.for_guarantee(
+            g, clusters=2, features=20, rounds=1, levels=1, feature_norm=2, unit=TWO_ROWS, rows_per_person=2
+        ),
+        lambda m: m.guarantee(m.sensitivity(TWO_ROWS, 2)),
+        with_field("scale", LESS),
+        ALL[:3],
+    ),
+    "MixtureSteps": Case(
+        lambda g: MixtureSteps.for_guarantee(g, components=2, features=3, rounds=2, levels=2),
+        lambda m: m.guarantee(),
+        with_field("scale", LESS),
+        ALL[:3],
+    ),
+    "MixtureSteps, a person replaced": Case(
+        lambda g: MixtureSteps.for_guarantee(
+            g, components=1, features=2, rounds=1, covariance="diag", unit=TWO_ROWS, rows_per_person=2
+        ),
+        lambda m: m.guarantee(m.sensitivity(TWO_ROWS, 2)),
+        with_field("scale", LESS),
+        ALL[:3],
+    ),
+    "RadiusMoments": Case(
+        lambda g: RadiusMoments.for_guarantee(g, features=3, shares={"square": 19, "count": 1}),
+        lambda m: m.guarantee(),
+        radius_with_less,
+        ALL[1:3],
+    ),
     "RandomizedResponse": Case(
         lambda g: dp.RandomizedResponse.for_guarantee(g, choices=CHOICES),
         lambda m: m.guarantee(),
@@ -320,6 +374,20 @@ CASES = {
         lambda m: m.guarantee(1),
         lambda m: replace(m, mechanism=with_field("scale", LESS)(m.mechanism)),
         ALL,
+    ),
+    "QuantileRanges": Case(
+        lambda g: QuantileRanges.for_guarantee(g, columns=3),
+        lambda m: m.guarantee(),
+        lambda m: with_field("coarse", LESS)(with_field("fine", LESS)(m)),
+        ("Approx", "zCDP"),
+    ),
+    "AdditiveDescent": Case(
+        lambda g: AdditiveDescent.for_guarantee(
+            g, find=2, loss=Logistic(), clip=1, dimension=5, steps=10, feature_norm=1, size=100
+        ),
+        lambda m: m.guarantee(),
+        lambda m: replace(m, noise=with_field("stddev", LESS)(m.noise)),
+        ("Approx", "zCDP"),
     ),
 }
 SUPPORTED = [(name, kind) for name, case in CASES.items() for kind in case.kinds]

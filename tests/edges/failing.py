@@ -105,6 +105,7 @@ LEARNED: dict[str, Callable[[Planted], Any]] = {
     "GaussianNB": lambda p: fit(L.GaussianNB(classes=[0, 1], **WIDE), p, rows=-1),
     "GaussianNB, ranges": lambda p: fit(L.GaussianNB(classes=[0, 1], **WIDE), p, width=1),
     "KMeans": lambda p: fit(L.KMeans(n_clusters=2, **WIDE), p, width=1),
+    "GaussianMixture": lambda p: fit(L.GaussianMixture(n_components=2, **WIDE), p, width=1),
     "PCA": lambda p: fit(L.PCA(n_components=9), p),
     "StandardScaler": lambda p: fit(L.StandardScaler(**WIDE), p, width=1),
     "RangeScaler": lambda p: fit(L.RangeScaler(**WIDE), p, width=1),

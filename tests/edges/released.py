@@ -239,6 +239,7 @@ MODELS: dict[str, Callable[[Planted], Any]] = {
     "QuantileRegressor": lambda p: fitted(L.QuantileRegressor(steps=3), p),
     "GaussianNB": lambda p: fitted(L.GaussianNB(classes=[0, 1], **WIDE), p, classes=True),
     "KMeans": lambda p: fitted(L.KMeans(n_clusters=2, **WIDE), p),
+    "GaussianMixture": lambda p: fitted(L.GaussianMixture(n_components=2, **WIDE), p),
     "PCA": lambda p: fitted(L.PCA(n_components=1), p),
     "RangeScaler": lambda p: fitted(L.RangeScaler(**WIDE), p),
     "StandardScaler": lambda p: fitted(L.StandardScaler(**WIDE), p),

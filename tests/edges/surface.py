@@ -23,8 +23,9 @@ SETTINGS = frozenset(
     """
     about accuracies accuracy alpha alphabet amount amounts analyst apart arguments average bandwidth basis between
     bins bits bounds branches buckets calibration candidates cautious center chance checkpoint choice choices
-    choosing claimed classes clients clip columns confidence count counting covariance curve_norm damp deep delta
-    delta_per_question described detail dimension domain domain_size each_round engine epsilon estimator everywhere
+    choosing claimed classes clients clip columns confidence count counting covariance covariance_type curve_norm
+    damp deep delta delta_per_question described detail dimension domain domain_size each_round engine epsilon
+    estimator everywhere
     fakes feature_norm feature_ranges features fit_intercept given grain groups groups_per_person guarantee
     guarantees hashes held_rows high honest identity index input_features intercept inverted k key keys_per_person
     kind last learning_rate least ledger length lie lies limit local loss low measuring mechanism mechanisms memory

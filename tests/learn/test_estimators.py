@@ -191,8 +191,13 @@ def test_no_cell_can_stop_a_fit(strange: Any) -> None:
     table[3, 1] = strange
     named = labels.astype(object)
     named[7] = strange
-    fitted = dp.learn.LogisticRegression(classes=[0, 1], steps=5, **GOAL).fit(table, named)
+    ranges = [(-2, 2)] * rows.shape[1]
+    fitted = dp.learn.LogisticRegression(classes=[0, 1], feature_ranges=ranges, steps=5, **GOAL).fit(
+        table.tolist(), named
+    )
     assert np.isfinite(fitted.coef_).all()
+    with refuses(dp.InvalidArgument, "learn-feature-type"):  # by the dtype, with or without the cell
+        dp.learn.LogisticRegression(classes=[0, 1], steps=5, **GOAL).fit(table, named)
 
 
 def strings_in(fitted: Any) -> list[float]:
@@ -335,6 +340,7 @@ def test_objective_perturbation_needs_no_steps(kind: Any, delta: float) -> None:
     rows, labels = data()
     book = ledger(protects=dp.row())
     model = kind(epsilon=1, delta=delta, classes=[0, 1], solver="objective", n_samples=2000, ledger=book)
+    model.set_params(feature_norm=1.0)
     model.fit(rows, labels)
     assert model.score(rows, labels) > 0.85
     assert model.release_.guarantee.epsilon_at(delta=delta) <= 1

@@ -114,11 +114,11 @@ def test_no_cell_warns() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         dp.learn.LogisticRegression(classes=[0, 1], feature_ranges=[(-1, 1), (0, 1)], steps=2, **GOAL).fit(
-            cells, labels
+            cells.tolist(), labels
         )
 
 
 def test_decimals_are_numbers() -> None:
     rows, labels = data(200)
-    exact = np.array([[Decimal(repr(float(x))) for x in row] for row in rows], dtype=object)
+    exact = np.array([[Decimal(repr(float(x))) for x in row] for row in rows], dtype=object).tolist()
     assert moved(dp.learn.LogisticRegression(classes=[0, 1]), (rows, labels), (exact, labels)) == 0

@@ -151,8 +151,9 @@ def test_nothing_is_read_before_the_charge(monkeypatch):
 def test_without_noise_it_is_least_squares(intercept):
     X, y = data(3000, level=0.3 * intercept)
     with testing.no_noise():
-        ours = LinearRegression(epsilon=1e4, fit_intercept=intercept).fit(X, y)
-        ridge = Ridge(alpha=40, epsilon=1e4, fit_intercept=intercept).fit(X, y)
+        bounds = {"feature_norm": 1, "target_bound": (-1.5, 1.5)}  # wider than any prediction
+        ours = LinearRegression(epsilon=1e4, fit_intercept=intercept, **bounds).fit(X, y)
+        ridge = Ridge(alpha=40, epsilon=1e4, fit_intercept=intercept, **bounds).fit(X, y)
     plain, plain_ridge = (
         Plain(fit_intercept=intercept).fit(X, y),
         PlainRidge(alpha=40, fit_intercept=intercept).fit(X, y),
@@ -188,7 +189,8 @@ def test_it_learns_and_gives_up_gracefully():
 
     def loss(epsilon):
         with testing.frozen(8):
-            models = [LinearRegression(epsilon=epsilon, fit_intercept=False).fit(X, y) for _ in range(30)]
+            bounds = {"feature_norm": 1, "target_bound": 1}
+            models = [LinearRegression(epsilon=epsilon, fit_intercept=False, **bounds).fit(X, y) for _ in range(30)]
         return float(np.mean([((y - m.predict(X)) ** 2).mean() for m in models]))
 
     assert loss(1) < floor + 0.1 * (guess - floor)
@@ -203,17 +205,37 @@ def test_the_error_bound_covers():
         plain = Plain(fit_intercept=intercept).fit(X, y)
         for seed in range(30):
             with testing.frozen(seed):
-                ours = LinearRegression(epsilon=2, fit_intercept=intercept).fit(X, y)
-            bound = ours.error(0.95)
+                bounds = {"feature_norm": 1, "target_bound": (-1, 1)}
+                ours = LinearRegression(epsilon=2, fit_intercept=intercept, **bounds).fit(X, y)
+            bound = ours.coefficient_error(0.95)
             assert bound.of == "norm"
             assert np.linalg.norm(ours.coef_ - plain.coef_) <= float(bound) < 1
             assert np.abs(ours.coef_ - plain.coef_).max() < 8 * ours.coef_deviation_.max()
 
 
+@pytest.mark.parametrize("epsilon", [0.2, 2, 50])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_excess_risk_is_covered(intercept, epsilon):
+    """At 95% none of 15 fits should be outside: the bound is far from tight, and a miss means it is wrong."""
+    X, y = data(3000, level=0.2 * intercept)
+    best = Plain(fit_intercept=intercept).fit(X, y)
+    least = float(((y - best.predict(X)) ** 2).mean())
+    for seed in range(15):
+        with testing.frozen(seed):
+            bounds = {"feature_norm": 1, "target_bound": (-1, 1)}
+            ours = LinearRegression(epsilon=epsilon, fit_intercept=intercept, **bounds).fit(X, y)
+        bound = ours.error(0.95)
+        assert bound.of == "excess risk"
+        linear = X @ ours.coef_ + ours.intercept_
+        assert float(((y - linear) ** 2).mean()) - least <= float(bound) <= 4.001
+
+
 def test_where_no_bound_is_known_it_says_why():
-    bound = LinearRegression(epsilon=0.1).fit(*data(100)).error()
-    assert bound.amount is None
-    assert "more rows" in bound.reason
+    model = LinearRegression(epsilon=0.1).fit(*data(100))
+    assert model.coefficient_error().amount is None
+    assert "more rows" in model.coefficient_error().reason
+    low, high = model.target_range_
+    assert 0 < float(model.error()) <= (high - low) ** 2 * (1 + 1e-6)  # nothing in the range is farther away
 
 
 def test_parts_of_the_release_have_errors():
@@ -252,7 +274,9 @@ def test_it_works_in_a_pipeline_and_with_tables():
     assert line.predict(frame).shape == (300,)
     cells = X.astype(object)
     cells[3, 1], cells[4, 0] = "text", None
-    assert np.isfinite(LinearRegression().fit(cells, y.astype(object)).coef_).all()
+    assert np.isfinite(
+        LinearRegression(feature_ranges=[(-1, 1)] * 4).fit(cells.tolist(), y.astype(object).tolist()).coef_
+    ).all()
 
 
 @pytest.mark.parametrize(
@@ -273,7 +297,7 @@ def test_it_works_in_a_pipeline_and_with_tables():
         (LinearRegression(), np.array([1.0]), [1.0], "wrong-shape"),
         (LinearRegression(), np.array([[1.0]]), [1.0, 2.0], "wrong-shape"),
         (LinearRegression(), np.array([[1.0]]), np.array([[1.0, 2.0]]), "wrong-shape"),
-        (LinearRegression(), np.array([["a"]]), [1.0], "not-a-number"),
+        (LinearRegression(), np.array([["a"]]), [1.0], "learn-feature-type"),
         (LinearRegression(), np.array([[1.0]]), np.array(["a"]), "not-a-number"),
         (Ridge(alpha=-1), np.array([[1.0]]), [1.0], "out-of-range"),
     ],
@@ -285,7 +309,10 @@ def test_bad_arguments_have_a_remedy(model, X, y, code):
 
 def test_people_have_one_row_each_unless_more_are_said():
     book = dp.Ledger.open(":memory:", protects=dp.person("id"), limit=LIMIT)
-    one, two = (LinearRegression(ledger=book, rows_per_person=k).fit(*data(10)).release_._mechanism for k in (None, 2))
+    bounds = {"feature_norm": 1, "target_bound": (-1, 1)}
+    one, two = (
+        LinearRegression(ledger=book, rows_per_person=k, **bounds).fit(*data(10)).release_._mechanism for k in (None, 2)
+    )
     assert two.square == pytest.approx(2 * one.square, rel=1e-6)
 
 

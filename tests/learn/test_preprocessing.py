@@ -306,7 +306,6 @@ def test_components_with_noise_are_close():
 @pytest.mark.parametrize(
     ("model", "X", "code"),
     [
-        (StandardScaler(), np.array([[1.0]]), "learn-not-declared"),
         (StandardScaler(feature_ranges=[(0, 1)], delta=0), np.array([[1.0]]), "needs-delta"),
         (StandardScaler(feature_ranges=[(0, 1)], n_samples=-1), np.array([[1.0]]), "out-of-range"),
         (RangeScaler(), np.array([[1.0]]), "learn-not-declared"),
@@ -318,7 +317,6 @@ def test_components_with_noise_are_close():
         (GaussianNB(feature_ranges=[(0, 1)], classes=[1]), np.array([[1.0]]), "learn-classes"),
         (GaussianNB(feature_ranges=[(0, 1)], classes="ab"), np.array([[1.0]]), "learn-classes"),
         (GaussianNB(feature_ranges=[(0, 1)], priors=[1, 0]), np.array([[1.0]]), "learn-priors"),
-        (GaussianNB(), np.array([[1.0]]), "learn-not-declared"),
         (GaussianNB(feature_ranges=[(0, 1)]), np.array([[1.0], [2.0]]), "unequal-lengths"),
         (PCA(3), np.array([[1.0, 2.0]]), "out-of-range"),
         (PCA(center="here"), np.array([[1.0, 2.0]]), "not-an-option"),

@@ -79,7 +79,7 @@ def test_noise_that_does_not_keep_its_promise_is_not_charged(monkeypatch: pytest
     limit = dp.Approx(epsilon=10, delta=1e-4)
     basic = dp.Ledger.open(":memory:", protects=dp.row(), limit=limit, rule="basic")
     release, weak = base.Private._release, dp.Gaussian(stddev=1).guarantee(1)
-    monkeypatch.setattr(base.Private, "_release", lambda self, read, m, _, asked: release(self, read, m, weak, asked))
+    monkeypatch.setattr(base.Private, "_release", lambda self, read, m, _, *asked: release(self, read, m, weak, *asked))
     before = basic.entries()
     refused(lambda: logistic(ledger=basic).fit(X, Y), "guarantee-not-kept", IncompatibleGuarantee)
     assert basic.entries() == before

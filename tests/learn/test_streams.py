@@ -67,7 +67,7 @@ def ledger(epsilon: float = 50) -> Any:
 
 
 def logistic(**kept: Any) -> Any:
-    return dp.learn.LogisticRegression(**({"classes": [0, 1], "steps": 5} | GOAL | kept))
+    return dp.learn.LogisticRegression(**({"classes": [0, 1], "steps": 5, "feature_norm": 1} | GOAL | kept))
 
 
 # --- sums ------------------------------------------------------------------------------------------------------
@@ -499,7 +499,7 @@ def test_a_label_does_not_depend_on_the_labels_beside_it() -> None:
         model = logistic(classes=large)
         stream = pa.table({"a": [0.1, 0.2, 0.3], "label": pa.array(labels, pa.int64())})
         sound = model._targets
-        model._targets = lambda y, seen=seen, sound=sound: seen.append(sound(y)) or seen[-1]
+        model._targets = lambda y, found=None, seen=seen, sound=sound: seen.append(sound(y)) or seen[-1]
         model.fit_batches([stream], features=["a"], target="label")
         assert seen[0][:2].tolist() == [0.0, 1.0]
 

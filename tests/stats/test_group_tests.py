@@ -16,6 +16,7 @@ from discreet.mechanisms.quantiles.rank_scores import POINTS, RankScores
 from discreet.queries.shares import WHOLE
 from discreet.stats.equal_means import EqualMeans
 from discreet.stats.group_methods import _groups_of
+from discreet.stats.group_offers import smallest_gap
 from discreet.stats.means import DifferenceOf
 from discreet.stats.noisy_shares import Noise, NoisyShares
 
@@ -225,3 +226,38 @@ def test_refusals() -> None:
     with refuses(dp.InvalidArgument, "not-an-option"):
         tests.wilcoxon("cost", between=(0, 1), alternative="more", epsilon=1)
     assert ledger.count == 0
+
+
+@pytest.mark.parametrize("ranked", [False, True], ids=["means", "ranks"])
+def test_what_is_foreseen_is_about_what_is_found(ranked: bool) -> None:
+    """At the foreseen gap the power is about 80%, with 1,000 rows in two groups: 1,000 simulated releases."""
+    epsilon, each, runs = 1.0, 500, 1000
+    spread = (1 / 12) ** 0.5 if ranked else 1 / 6
+    gap = smallest_gap(2 * each, 2, 2**0.5 / epsilon, spread)
+    rng = np.random.default_rng(3)
+    shape = (runs, 2, each)
+    values = rng.random(shape) if ranked else 0.5 + rng.normal(size=shape) / 6
+    values = np.clip(values + (np.arange(2) == 0)[:, None] * gap, 0, 1)
+    products = np.stack([((1 - values) ** 2).sum(2), (2 * values * (1 - values)).sum(2), (values**2).sum(2)], 2)
+    noisy = products.reshape(runs, 6) + rng.laplace(size=(runs, 6)) / epsilon
+    query = RankScores.for_guarantee(dp.Pure(epsilon=1), groups=2, unit=dp.row()).query
+    first, second = _groups_of(NoisyShares(noisy, query.pairs, query.places, Noise(laplace=1 / epsilon)), 2)
+    assert 0.65 < np.mean(DifferenceOf(first, second).p_of_gap(0.0, "two-sided") <= 0.05) < 0.9
+
+
+def test_explanations_say_what_would_be_found() -> None:
+    table = dp.table(
+        {"x": np.arange(60.0), "z": np.arange(60.0), "g": list("abc") * 20},
+        ledger=dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Pure(epsilon=9)),
+    )
+    explained = table.explain.stats
+    by, ends = {"g": ["a", "b", "c"]}, (0, 60)
+    for text in (
+        str(explained.anova("x", by=by, between=ends, epsilon=1)),
+        str(explained.kruskal("x", by=by, between=ends, epsilon=1)),
+        str(explained.mann_whitney("x", by={"g": ["a", "b"]}, between=ends, epsilon=1)),
+        str(explained.wilcoxon("x", "z", between=ends, epsilon=1)),
+    ):
+        assert "costs ε = 1" in text
+        assert text.count("power 80%") == 2
+    assert "no difference is found" in str(explained.wilcoxon("x", "z", between=ends, epsilon=0.001))

@@ -77,3 +77,12 @@ def test_refusals() -> None:
     with refuses(dp.InvalidArgument, "out-of-range"):
         table.stats.quantile("cost", 1, between=(0, 1), epsilon=1)
     assert ledger.count == 0
+
+
+def test_an_explanation_says_how_far_the_interval_would_reach() -> None:
+    ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Pure(epsilon=9))
+    table = dp.table({"x": np.arange(50.0)}, ledger=ledger)
+    text = str(table.explain.stats.quantile("x", 0.5, between=(0, 50), epsilon=1))
+    assert "costs ε = 1" in text
+    assert text.count("a 95% interval reaches about from quantile") == 2
+    assert len(ledger.entries()) == 0

@@ -64,6 +64,11 @@ LEARNING = {
         "An iterator is used up after the first pass, and the rest of the fit would see no rows.",
         "`fit_batches(lambda: make_batches(), …)`",
     ),
+    "learn-shape": Explained(
+        '`model.edit("city", between=(0, 1), value=0)` where city has categories, or `edit` of a pair',
+        "Columns of numbers are edited by ranges, and others by their categories.",
+        '`model.edit("city", choices=["Oslo"], value=0)`',
+    ),
     "density-bandwidth": Explained(
         "`density.smooth(0.1)` of a density released with bandwidth 1",
         "Only what was released can be shown, and a sharper curve was not.",

@@ -14,7 +14,6 @@ from discreet.extras import need
 from discreet.functions.cosines import Cosines, CurveRows, cosines_for
 from discreet.guarantees.guarantee import Guarantee
 from discreet.learn.base import Private, fitted_table, table_of
-from discreet.mechanisms.learning.moments import Moments
 
 check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.functions.curves").check_is_fitted
 Floats = NDArray[np.float64]
@@ -38,13 +37,13 @@ class CurveModel(Private):
     def _curves_of(self, curves: Any) -> Any:
         """Rows of curves. A record of a list without a value at each of the declared points counts as missing."""
         known = None if self.points is None else len(self._basis(None).points)
-        return table_of(curves, known)[0]
+        return table_of(curves, known, typed=False)[0]
 
-    def _learn(self, curves: Any, targets: Any = None) -> Moments:
+    def _learn(self, curves: Any, targets: Any = None) -> Any:
         """The moments of the coefficients: one release, charged before the curves are read."""
         table = self._curves_of(curves)
         basis = self._basis(int(table.shape[1]))
-        plan: Moments = self._plan(basis.size)
+        plan = self._plan(basis.size)
         rows = CurveRows(table, targets, basis=basis, curve_norm=plan.feature_norm, target_bound=plan.target_bound)
         asked = f"{type(self).__name__} of curves at {len(basis.points)} points"
         self.release_ = self._release(lambda: rows, plan, self._promised(plan), asked)

@@ -20,6 +20,8 @@ from discreet.functions.cosines import ALL
 from discreet.functions.curve_models import CurveModel, Floats, check_is_fitted
 from discreet.functions.mean_curve import MeanCurve
 from discreet.functions.noisy_copies import SanitizedCurves, sanitized_curves
+from discreet.guarantees.accuracy import Accuracy
+from discreet.learn.automatic import target_range
 from discreet.learn.base import clip_rows, column_of, fitted_table
 from discreet.learn.decomposition import PCA
 from discreet.learn.linear import LeastSquares
@@ -118,9 +120,18 @@ class CurveRegression(RegressorMixin, CurveModel, LeastSquares):  # type: ignore
 
     def fit(self, X: Data, y: Data) -> Self:
         """Learn from curves and their targets: one release, charged before they are read."""
-        self._take(self._learn(X, column_of(y, type(self).__name__)), None)
+        plan = self._learn(X, column_of(y, type(self).__name__))
+        self.target_range_ = target_range(self.target_bound)
+        self._take(plan, None)
         self._curves, self.coefficient_curve_ = self.coef_, self.basis_.values @ self.coef_
         return self
+
+    def _narrows(self) -> bool:
+        return False
+
+    def error(self, confidence: float = 0.95) -> Accuracy:
+        """How far all coefficients together may be, in the L2 norm, from those without noise."""
+        return self.coefficient_error(confidence)
 
     def predict(self, X: Data) -> Floats:
         """The prediction for each curve."""

@@ -1,10 +1,14 @@
 """Private learning: estimators with the interface of scikit-learn, where each fit is one release."""
 
+from discreet.learn.additive import AdditiveClassifier, AdditiveRegressor
+from discreet.learn.bins import Bins
 from discreet.learn.checks import expected_failed_checks
 from discreet.learn.classification import LinearSVC, LogisticRegression
 from discreet.learn.clustering import KMeans
 from discreet.learn.decomposition import PCA
+from discreet.learn.features import FeatureClassifier, Scattering
 from discreet.learn.linear import LinearRegression, Ridge
+from discreet.learn.mixture import GaussianMixture
 from discreet.learn.naive_bayes import GaussianNB
 from discreet.learn.plots import plot_accuracy, plot_learning_curve
 from discreet.learn.preprocessing import OneHot, RangeScaler, StandardScaler
@@ -15,9 +19,14 @@ from discreet.rows.convex import Affine, Box, Projection, Simplex, WithinRadius
 
 __all__ = [
     "PCA",
+    "AdditiveClassifier",
+    "AdditiveRegressor",
     "Affine",
+    "Bins",
     "Box",
     "Descent",
+    "FeatureClassifier",
+    "GaussianMixture",
     "GaussianNB",
     "HuberRegressor",
     "KMeans",
@@ -31,6 +40,7 @@ __all__ = [
     "QuantileRegressor",
     "RangeScaler",
     "Ridge",
+    "Scattering",
     "Simplex",
     "StandardScaler",
     "WithinRadius",

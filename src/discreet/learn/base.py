@@ -17,12 +17,15 @@ from discreet.exact.rational import check_count, check_delta, check_epsilon, exa
 from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit, row
+from discreet.learn.automatic import is_auto, show_found
+from discreet.learn.surroundings import Sent, refuse_lost, warn_of_steps_before
 from discreet.ledger import Ledger, cost_of
 from discreet.releases import Release
 from discreet.rows import columns_of, doubles, has_width, labels, names_of, on_device, place_of, table
 from discreet.rows.arrays import doubles as doubles_beside
 from discreet.rows.arrays import is_numpy, is_spark_dataframe, namespace, on_host
 from discreet.rows.containers import Data
+from discreet.rows.number_columns import columns_without_numbers, is_number_column
 from discreet.rows.rounding import check_ranges
 
 _sklearn = need("sklearn.base", "learn", "discreet.learn")
@@ -44,10 +47,15 @@ class Private(Closed, BaseEstimator):  # type: ignore[misc]
 
     release_: Release
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        return {**state, "ledger": Sent(self.ledger)} if isinstance(self.ledger, Ledger) else state
+
     def _unit(self) -> Unit:
         """Who is protected, with the relation: the ledger's unit, or one row, added or removed."""
         if self.ledger is None:
             return row()
+        refuse_lost(self.ledger)
         if not isinstance(self.ledger, Ledger):
             raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).", code="wrong-type")
         return self.ledger.protects
@@ -65,9 +73,18 @@ class Private(Closed, BaseEstimator):  # type: ignore[misc]
         """The guarantee of this mechanism for the protected unit."""
         return mechanism.guarantee(mechanism.sensitivity(self._unit(), self._rows()))  # type: ignore[no-any-return]
 
-    def _release(self, read: Callable[[], Any], mechanism: Any, guarantee: Guarantee, asked: str) -> Release:
-        """Release through the door."""
-        return through(read, mechanism, self._stated(guarantee), ledger=self.ledger, asked=asked)
+    def _release(
+        self,
+        read: Callable[[], Any],
+        mechanism: Any,
+        guarantee: Guarantee,
+        asked: str,
+        names: tuple[int, list[str] | None] | None = None,
+    ) -> Release:
+        """Release through the door. `names` is the number of features and their names, if ranges may be found."""
+        warn_of_steps_before(self)
+        release = through(read, mechanism, self._stated(guarantee), ledger=self.ledger, asked=asked)
+        return release if names is None else show_found(release, *names)
 
     def _stated(self, guarantee: Guarantee) -> Guarantee:
         """What is charged: the requested (ε,δ), after checking that it holds, if the ledger's rule can add only
@@ -88,11 +105,12 @@ class Planned(Private):
         return self._promised(self._plan(check_count(n_features, "n_features")))
 
 
-def table_of(features: Any, width: int | None = None) -> tuple[Any, list[str] | None]:
+def table_of(features: Any, width: int | None = None, *, typed: bool = True) -> tuple[Any, list[str] | None]:
     """Features as an array of numbers, on the device where they are, and the names of their columns if they have names.
 
-    Only shape and type decide what is refused, never a cell. A cell that is not a number counts as missing, and so does
-    a whole row of a list that does not have `width` cells.
+    Only shape and type decide what is refused, never a cell. If `typed`, columns with a dtype that is not a number are
+    refused. Elsewhere a cell that is not a number counts as missing, and so does a whole row of a list that does not
+    have `width` cells.
     """
     if is_spark_dataframe(features):
         raise InvalidArgument(
@@ -104,6 +122,8 @@ def table_of(features: Any, width: int | None = None) -> tuple[Any, list[str] | 
     if getattr(getattr(features, "dtype", None), "kind", "") == "c":
         raise InvalidArgument("Complex data not supported: pass real numbers.", code="not-a-number")
     listed = names_of(features)
+    if typed:
+        _refuse_other_types(features)
     if not has_width(features) and hasattr(features, "shape") and str(getattr(features, "dtype", "")) != "object":
         raise InvalidArgument(
             "Features must have rows and columns. Reshape your data, as with X.reshape(-1, 1).", code="wrong-shape"
@@ -116,12 +136,35 @@ def table_of(features: Any, width: int | None = None) -> tuple[Any, list[str] | 
     return array, listed
 
 
+def _refuse_other_types(features: Any) -> None:
+    """Refuse columns of text, dates, categories and objects by their dtype, before anything is read."""
+    if wrong := columns_without_numbers(features):
+        what = ", ".join(wrong[:10]) + (", …" if len(wrong) > 10 else "")
+        which = f"These features are not numbers: {what}." if wrong != [""] else "The features are not numbers."
+        raise InvalidArgument(
+            f"{which} Encode text with dp.learn.OneHot(categories=[…]) and dates as numbers of days, and convert "
+            "columns of objects that hold numbers: X.astype(float).",
+            code="learn-feature-type",
+        )
+
+
+def refuse_other_targets(targets: Any, who: str) -> None:
+    """Refuse a target of text or dates for a regression, by its dtype. A column of objects is read cell by cell."""
+    single = columns_of(targets)[0] if len(names_of(targets) or []) == 1 else targets
+    listed = str(getattr(single, "dtype", "")) == "object"  # as in a list, cells are read one by one
+    if not listed and not is_number_column(single):
+        raise InvalidArgument(
+            f"{who} needs numbers as targets, and the dtype of y is not a number. Convert it: y.astype(float).",
+            code="not-a-number",
+        )
+
+
 # --- the columns of a model ---------------------------------------------------------------------------------------
 
 
 def declared_ranges(ranges: Any, features: int) -> Floats:
     """The declared ranges of this number of columns. Raises if they are missing."""
-    if ranges is None:
+    if is_auto(ranges):
         raise InvalidArgument(
             "feature_ranges must be declared: a public (low, high) for each column. "
             "The extremes of the data are private.",
@@ -132,7 +175,7 @@ def declared_ranges(ranges: Any, features: int) -> Floats:
 
 def width_of(ranges: Any) -> int | None:
     """The number of cells in a row, if ranges of its columns are declared."""
-    return None if ranges is None else len(check_ranges(ranges))
+    return None if is_auto(ranges) else len(check_ranges(ranges))
 
 
 def keep_columns(model: Any, features: int, names: list[str] | None) -> None:
@@ -142,6 +185,14 @@ def keep_columns(model: Any, features: int, names: list[str] | None) -> None:
         model.feature_names_in_ = np.array(names, dtype=object)
     elif hasattr(model, "feature_names_in_"):  # of an earlier fit
         del model.feature_names_in_
+
+
+def keep_ranges(model: Any, ranges: Floats | None) -> None:
+    """Store the ranges of the columns, if they are declared or were found."""
+    if ranges is not None:
+        model.ranges_ = np.asarray(ranges)
+    elif hasattr(model, "ranges_"):  # of an earlier fit
+        del model.ranges_
 
 
 def known_table(model: Any, X: Data, width: int | None = None) -> Any:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, exactly
 from discreet.extras import need
+from discreet.learn.automatic import AUTO, Auto
 from discreet.learn.base import check_is_fitted, places_of
 from discreet.learn.glm import Floats, Linear
 from discreet.ledger import Ledger
@@ -79,8 +80,8 @@ class LogisticRegression(_Classifier):
         epsilon: Number = 1.0,
         delta: Number = 1e-6,
         classes: Sequence[Hashable] | None = None,
-        feature_norm: Number = 1.0,
-        feature_ranges: ArrayLike | None = None,
+        feature_norm: Number | Auto = AUTO,
+        feature_ranges: ArrayLike | Auto | None = AUTO,
         fit_intercept: bool = True,
         n_samples: int | None = None,
         steps: int | None = None,
@@ -105,7 +106,7 @@ class LogisticRegression(_Classifier):
         many = len(self._declared())
         return Logistic() if many == 2 else Softmax(many)
 
-    def _targets(self, y: Any) -> Any:
+    def _targets(self, y: Any, found: Any = None) -> Any:
         return self._numbered(y)
 
     def predict_proba(self, X: Data) -> Any:
@@ -145,8 +146,8 @@ class LinearSVC(_Classifier):
         delta: Number = 1e-6,
         classes: Sequence[Hashable] | None = None,
         smoothing: Number = 1.0,
-        feature_norm: Number = 1.0,
-        feature_ranges: ArrayLike | None = None,
+        feature_norm: Number | Auto = AUTO,
+        feature_ranges: ArrayLike | Auto | None = AUTO,
         fit_intercept: bool = True,
         n_samples: int | None = None,
         steps: int | None = None,
@@ -174,5 +175,5 @@ class LinearSVC(_Classifier):
             )
         return HuberHinge(self.smoothing)
 
-    def _targets(self, y: Any) -> Any:
+    def _targets(self, y: Any, found: Any = None) -> Any:
         return 2 * self._numbered(y) - 1

@@ -14,11 +14,21 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count
 from discreet.extras import need
 from discreet.guarantees.guarantee import Guarantee
-from discreet.learn.base import BaseEstimator, Private, check_is_fitted, column_of, places_of, table_of
+from discreet.learn.base import (
+    BaseEstimator,
+    Private,
+    check_is_fitted,
+    column_of,
+    keep_columns,
+    known_table,
+    places_of,
+    table_of,
+)
 from discreet.learn.classification import declared_classes
 from discreet.learn.glm import MOMENTUM, Fitted, show_step
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.centered_descent import CenteredDescent
+from discreet.rows import has_width
 from discreet.rows.arrays import on_host
 from discreet.rows.containers import Data
 from discreet.rows.losses import Softmax
@@ -104,7 +114,7 @@ class Scattering(Closed, TransformerMixin, BaseEstimator):  # type: ignore[misc]
 def _mixed(images: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
     """A weighted sum of the three colors, in a fixed order."""
     with np.errstate(all="ignore"):
-        return images[..., 0] * weights[0] + images[..., 1] * weights[1] + images[..., 2] * weights[2]
+        return np.asarray(images[..., 0] * weights[0] + images[..., 1] * weights[1] + images[..., 2] * weights[2])
 
 
 class FeatureClassifier(ClassifierMixin, Private):  # type: ignore[misc]
@@ -166,7 +176,16 @@ class FeatureClassifier(ClassifierMixin, Private):  # type: ignore[misc]
         """Learn from rows and their classes: one release, charged before the rows are read."""
         declared = declared_classes(self.classes)
         column = column_of(y, type(self).__name__)
-        rows = self._featured(X)
+        if self.features is None:
+            if not has_width(X):
+                raise InvalidArgument(
+                    "Give an array or a frame: the number of cells in the rows of a list is private.",
+                    code="wrong-shape",
+                )
+            table, names = table_of(X)
+            rows = unit_length(on_host(table))
+        else:
+            rows, names = self._featured(X), None
         if len(column) != len(rows):
             raise InvalidArgument("X and y must have the same number of rows.", code="unequal-lengths")
         plan = self._plan(rows.shape[1])
@@ -179,12 +198,14 @@ class FeatureClassifier(ClassifierMixin, Private):  # type: ignore[misc]
         weights = np.asarray(release.value["weights"])
         self.classes_, self.coef_, self.intercept_ = np.array(declared), weights[:, :-1], weights[:, -1]
         self.center_, self.scale_, self.n_iter_ = release.value["center"], release.value["scale"], self.steps
+        if self.features is None:
+            keep_columns(self, rows.shape[1], names)
         return self
 
     def _featured(self, X: Data) -> NDArray[np.float32]:
         """Features of unit length. The transform is public, and we take your word that it treats each row by itself."""
         if self.features is None:
-            found, _ = table_of(X, getattr(self, "n_features_in_", None))
+            found = known_table(self, X)
         elif callable(getattr(self.features, "transform", None)):
             fit = getattr(self.features, "fit", None) if isinstance(self.features, Scattering) else None
             found = (fit(X) if fit else self.features).transform(X)
@@ -200,8 +221,12 @@ class FeatureClassifier(ClassifierMixin, Private):  # type: ignore[misc]
         return unit_length(rows)
 
     def decision_function(self, X: Data) -> NDArray[np.float64]:
-        """The score of each row and class. A larger score means more confidence."""
-        check_is_fitted(self)
+        """The score of each row and class, or of the second of two classes. A larger score means more confidence."""
+        scores = self._scores(X)
+        return scores if scores.shape[1] > 2 else scores[:, 1] - scores[:, 0]
+
+    def _scores(self, X: Data) -> NDArray[np.float64]:
+        check_is_fitted(self, "coef_")
         rows = self._featured(X)
         if rows.shape[1] != self.coef_.shape[1]:
             raise InvalidArgument(
@@ -214,10 +239,11 @@ class FeatureClassifier(ClassifierMixin, Private):  # type: ignore[misc]
 
     def predict(self, X: Data) -> NDArray[Any]:
         """The most likely class of each row."""
-        return self.classes_[self.decision_function(X).argmax(axis=1)]
+        best = self._scores(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def predict_proba(self, X: Data) -> NDArray[np.float64]:
         """The probability of each class for each row."""
-        scores = self.decision_function(X)
+        scores = self._scores(X)
         grown = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(grown / grown.sum(axis=1, keepdims=True))

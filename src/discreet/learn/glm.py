@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,14 +17,26 @@ from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.unit import Unit
+from discreet.learn.automatic import (
+    finds_features,
+    finds_target,
+    is_auto,
+    rows_in_memory,
+    show_found,
+    target_range,
+    with_ranges,
+    within_ranges,
+)
 from discreet.learn.base import (
     Private,
     check_is_fitted,
     clip_rows,
     column_of,
     keep_columns,
+    keep_ranges,
     known_table,
     numbers_of,
+    refuse_other_targets,
     table_of,
     width_of,
 )
@@ -37,6 +49,7 @@ from discreet.rows.examples import row_norm
 from discreet.rows.gpu import examples_of
 from discreet.rows.losses import HuberHinge, Loss, Softmax
 from discreet.rows.rounding import check_ranges
+from discreet.rows.unbounded import UnboundedRows
 
 clone: Any = need("sklearn.base", "learn", "discreet.learn").clone
 Floats = NDArray[np.float64]
@@ -71,7 +84,8 @@ class Linear(Private):
     """A model whose score is linear in the features, fitted by noisy projected descent.
 
     `feature_norm` clips every row to that L2 norm. `feature_ranges`, a public (low, high) for each column, first scales
-    the columns to [−1, 1] and divides by √(number of columns), so that nothing inside the ranges is clipped. With
+    the columns to [−1, 1] and divides by √(number of columns), so that nothing inside the ranges is clipped. If neither
+    is declared, ranges are found privately, within the cost of the fit: `ranges_`. With
     `n_samples` the number of rows is public. Without it, the rows are counted privately, for about a hundredth of the
     noise's share. `steps`, `clip`, `learning_rate`, `radius` (a number, or a region such as `Box`), `average` and
     `momentum` are those of `Descent`. None uses the default, which is computed only from public numbers. `sampling` is
@@ -86,9 +100,17 @@ class Linear(Private):
     def _loss(self) -> Loss | Softmax:
         raise NotImplementedError
 
-    def _targets(self, y: Any) -> Any:
+    def _targets(self, y: Any, found: Floats | None = None) -> Any:
         """Targets as the loss needs them. NaN for undeclared ones, so that their rows are left out."""
         raise NotImplementedError
+
+    def _plain_targets(self, y: Any) -> Any:
+        """Targets as numbers before their range is known. Classes have none to be found."""
+        return np.zeros(len(y))
+
+    def _middle(self) -> float:
+        """What a score of 0 means in the target's own unit."""
+        return 0.0
 
     def _spread(self) -> float:
         """What a score of 1 means in the target's own unit."""
@@ -102,7 +124,7 @@ class Linear(Private):
 
     def error(self, n_samples: int | None = None, n_features: int = 1, confidence: float = 0.95) -> Accuracy:
         """How far from the best model a fit may end. It can be called before the fit is paid for."""
-        mechanism = self._mechanism(n_features, n_samples)
+        mechanism = within_ranges(self._mechanism(n_features, n_samples))
         if isinstance(mechanism, Descent):
             return mechanism.error(confidence)
         return Minimized(mechanism, self.n_samples if n_samples is None else n_samples).error(confidence)
@@ -111,9 +133,17 @@ class Linear(Private):
         solver = getattr(self, "solver", "descent")
         if solver not in ("descent", "objective"):
             raise InvalidArgument('solver must be "descent" or "objective".', code="not-an-option")
-        return self._descent(features, size) if solver == "descent" else self._perturbation(features)
 
-    def _perturbation(self, features: int) -> ObjectivePerturbation:
+        def within(goal: Approx) -> Any:
+            return self._descent(features, size, goal) if solver == "descent" else self._perturbation(features, goal)
+
+        return with_ranges(self, features, within, target=finds_target(self))
+
+    def _norm(self) -> Number:
+        """The norm to which scaled rows are clipped."""
+        return 1.0 if is_auto(self.feature_norm) else self.feature_norm
+
+    def _perturbation(self, features: int, goal: Approx) -> ObjectivePerturbation:
         loss = self._loss()
         if isinstance(loss, Softmax):
             raise InvalidArgument(
@@ -122,30 +152,30 @@ class Linear(Private):
         if self.sampling is not None:
             raise InvalidArgument('solver="objective" reads all rows. Leave out sampling=.', code="learn-solver")
         return _perturbation(
-            self._goal(),
+            goal,
             loss,  # type: ignore[arg-type]
             self._weights(features),
-            float_up(row_norm(self.feature_norm, bool(self.fit_intercept))),
+            float_up(row_norm(self._norm(), bool(self.fit_intercept))),
             self._unit(),
             self._rows(),
             (-1, 1) if isinstance(loss, HuberHinge) else (0, 1),
         )
 
-    def _descent(self, features: int, size: int | None = None) -> Descent:
+    def _descent(self, features: int, size: int | None = None, goal: Approx | None = None) -> Descent:
         given: dict[str, Any] = {"unit": self._unit(), "rows_per_person": self._rows()}
-        return Descent.for_guarantee(self._goal(), **given, **self._described(features, size))
+        return Descent.for_guarantee(self._goal() if goal is None else goal, **given, **self._described(features, size))
 
     def _described(self, features: int, size: int | None) -> dict[str, Any]:
         """What a descent needs to know besides its cost and who is protected."""
         declared, loss, weights = self.n_samples if size is None else size, self._loss(), self._weights(features)
-        longest = float(row_norm(self.feature_norm, bool(self.fit_intercept)))
+        longest = float(row_norm(self._norm(), bool(self.fit_intercept)))
         bounded = not isinstance(loss, Softmax)  # several classes have no certificate, and need no bounded region
         return {
             "noise": "gaussian" if exactly(self.delta) else "laplace",
             "dimension": weights,
             "size": None if declared is None else check_count(declared, "n_samples"),
             "loss": loss,
-            "feature_norm": self.feature_norm,
+            "feature_norm": self._norm(),
             "intercept": bool(self.fit_intercept),
             "clip": self._typical_slope() * longest / 2 if self.clip is None else self.clip,
             "steps": STEPS if self.steps is None else self.steps,
@@ -170,9 +200,16 @@ class Linear(Private):
     def fit(self, X: Data, y: Data) -> Self:
         """Learn from rows of features and their targets: one release, charged before the rows are read."""
         (table, names), column = table_of(X, width_of(self.feature_ranges)), column_of(y, type(self).__name__)
+        if hasattr(self, "target_bound"):
+            refuse_other_targets(y, type(self).__name__)
         if len(column) != table.shape[0]:
             raise InvalidArgument("X and y must have the same number of rows.", code="unequal-lengths")
-        return self._fitted(int(table.shape[1]), names, lambda: self._examples(table, column))
+        return self._fitted(
+            int(table.shape[1]),
+            names,
+            lambda found: self._examples(table, column, found),
+            lambda work: rows_in_memory(table, self._plain_targets(column))(work),
+        )
 
     def fit_batches(
         self,
@@ -199,34 +236,57 @@ class Linear(Private):
                 'solver="objective" cannot learn from batches. Use solver="descent".', code="learn-solver"
             )
         known = open_batches(batches, features, target, self.feature_ranges)
-        offset, scale = self._scaling(known.features)
         # what is sent to other machines holds no ledger
-        targets = self._targets if known.here else clone(self).set_params(ledger=None)._targets
-        stream = known.stream(
-            targets,
-            feature_norm=self.feature_norm,
-            intercept=bool(self.fit_intercept),
-            offset=offset,
-            scale=scale,
-            held_rows=held_rows,
-            progress=show_progress if self.verbose else None,
-        )
-        return self._fitted(known.features, known.names, lambda: stream)
+        sent = self if known.here else clone(self).set_params(ledger=None)
 
-    def _fitted(self, features: int, names: list[str] | None, read: Callable[[], Any]) -> Self:
+        def stream(found: Floats | None) -> Any:
+            offset, scale = self._scaling(known.features, found)
+            return known.stream(
+                partial(sent._targets, found=found),
+                feature_norm=self._norm(),
+                intercept=bool(self.fit_intercept),
+                offset=offset,
+                scale=scale,
+                held_rows=held_rows,
+                progress=show_progress if self.verbose else None,
+            )
+
+        # bad arguments are refused before anything is spent
+        stream(np.tile([-1.0, 1.0], (known.features + 1, 1)) if self._finds() else None)
+        return self._fitted(known.features, known.names, stream, known.summing(sent._plain_targets))
+
+    def _finds(self) -> bool:
+        return finds_features(self) or finds_target(self)
+
+    def _read(self, features: int, read: Callable[[Floats | None], Any], summed: Callable[[Any], Any]) -> Any:
+        """What the door reads: the rows, or those whose ranges are found first."""
+        if not self._finds():
+            return read(None)
+        found = {"finds_features": finds_features(self), "finds_target": finds_target(self)}
+        return UnboundedRows(summed, read, features=features, **found)
+
+    def _fitted(
+        self,
+        features: int,
+        names: list[str] | None,
+        read: Callable[[Floats | None], Any],
+        summed: Callable[[Any], Any],
+    ) -> Self:
         self._scaling(features)  # refuses bad ranges before anything is spent
-        mechanism = self._mechanism(features)
-        guarantee = self._promised(mechanism)
+        whole = self._mechanism(features)
+        mechanism, guarantee, known_as = within_ranges(whole), self._promised(whole), (features, names)
         if isinstance(mechanism, ObjectivePerturbation):
             asked = f"{type(self).__name__} of {features} features by objective perturbation"
-            release = self._release(lambda: read().plain(), mechanism, guarantee, asked)
-            error = Minimized(mechanism, self.n_samples)
-            self.release_ = replace(release, value={"weights": release.value}, _mechanism=error)
+            rows = lambda found: read(found).plain()  # noqa: E731
+            release = self._release(lambda: self._read(features, rows, summed), whole, guarantee, asked)
+            value = release.value if isinstance(release.value, dict) else {"weights": release.value}
+            shown = show_found(replace(release, value=value), *known_as)
+            self.release_ = replace(shown, _mechanism=Minimized(mechanism, self.n_samples))
             self._settle(1, features, names)
             return self
         descent: Descent = mechanism
         asked = f"{type(self).__name__} of {features} features in {descent.steps} steps"
-        release = self._release(read, descent, guarantee, asked)
+        release = self._release(lambda: self._read(features, read, summed), whole, guarantee, asked, known_as)
         known = replace(descent, size=release.value["size"], progress=None)
         self.release_ = replace(release, _mechanism=Fitted(known, float(release.value["gap"])))
         self._settle(descent.steps, features, names)
@@ -234,34 +294,52 @@ class Linear(Private):
 
     def _settle(self, steps: int, features: int, names: list[str] | None) -> None:
         """Use what was released as the model."""
-        self._take(np.asarray(self.release_.value["weights"]), *self._scaling(features))
+        found = self.release_.value.get("ranges")
+        declared = None if is_auto(self.feature_ranges) else check_ranges(self.feature_ranges, features)
+        keep_ranges(self, found[:features] if found is not None and finds_features(self) else declared)
+        if hasattr(self, "target_bound"):
+            self.target_range_ = self._between(found)
+        self._take(np.asarray(self.release_.value["weights"]), *self._scaling(features, found))
         self.n_iter_ = steps
         keep_columns(self, features, names)
 
-    def _examples(self, table: Any, y: Any) -> Any:
-        offset, scale = self._scaling(int(table.shape[1]))
+    def _examples(self, table: Any, y: Any, found: Floats | None = None) -> Any:
+        offset, scale = self._scaling(int(table.shape[1]), found)
         return examples_of(
             table,
-            self._targets(y),
-            feature_norm=self.feature_norm,
+            self._targets(y, found),
+            feature_norm=self._norm(),
             intercept=bool(self.fit_intercept),
             offset=offset,
             scale=scale,
         )
 
-    def _scaling(self, features: int) -> tuple[Floats | None, Floats | None]:
-        """How columns are shifted and scaled before they are clipped: by their declared ranges, or not at all."""
-        if self.feature_ranges is None:
+    def _scaling(self, features: int, found: Floats | None = None) -> tuple[Floats | None, Floats | None]:
+        """How columns are shifted and scaled before they are clipped: by their ranges, or not at all."""
+        if not is_auto(self.feature_ranges):
+            ranges = check_ranges(self.feature_ranges, features)
+        elif found is not None and finds_features(self):
+            ranges = found[:features]
+        else:
             return None, None
-        ranges = check_ranges(self.feature_ranges, features)
         half = (ranges[:, 1] - ranges[:, 0]) / 2
-        return ranges[:, 0] / 2 + ranges[:, 1] / 2, float(exactly(self.feature_norm)) / (half * np.sqrt(features))
+        return ranges[:, 0] / 2 + ranges[:, 1] / 2, float(exactly(self._norm())) / (half * np.sqrt(features))
+
+    def _between(self, found: Floats | None) -> tuple[float, float]:
+        """The range of the target: as declared, or as found, centered at 0 if there is no intercept."""
+        if not finds_target(self):
+            return target_range(self.target_bound)
+        if found is None:
+            return -1.0, 1.0
+        low, high = map(float, found[-1])
+        most = max(abs(low), abs(high))
+        return (low, high) if self.fit_intercept else (-most, most)
 
     def _take(self, weights: Floats, offset: Floats | None, scale: Floats | None) -> None:
         """Convert weights of the scaled features to coefficients of the original features."""
         matrix = np.atleast_2d(weights) * self._spread()
         coefficients = matrix[:, :-1] if self.fit_intercept else matrix
-        constant = matrix[:, -1] if self.fit_intercept else np.zeros(len(matrix))
+        constant = self._middle() + (matrix[:, -1] if self.fit_intercept else np.zeros(len(matrix)))
         if offset is not None and scale is not None:
             coefficients = coefficients * scale
             constant = constant - coefficients @ offset
@@ -275,16 +353,16 @@ class Linear(Private):
         with np.errstate(all="ignore"):  # a warning would reveal something about a cell
             rows = self._shortened(X)
             matrix = np.atleast_2d(self.release_.value["weights"]) * self._spread()
-            scores = rows @ to_device_of(matrix[:, : self.n_features_in_].T, rows)
+            scores = rows @ to_device_of(matrix[:, : self.n_features_in_].T, rows) + self._middle()
             return scores + to_device_of(matrix[:, -1], rows) if self.fit_intercept else scores
 
     def _shortened(self, X: Any) -> Any:
         table = known_table(self, X)
         rows = doubles(table)
-        offset, scale = self._scaling(self.n_features_in_)
+        offset, scale = self._scaling(self.n_features_in_, getattr(self, "ranges_", None))
         if offset is not None:
             rows = (rows - to_device_of(offset, table)) * to_device_of(scale, table)
-        return clip_rows(rows, self.feature_norm)
+        return clip_rows(rows, self._norm())
 
     @property
     def learning_curve_(self) -> Floats:
@@ -299,16 +377,27 @@ class Linear(Private):
 
 
 class LinearRegressor(Linear):
-    """Predicts a number within ±`target_bound`."""
+    """Predicts a number. Targets are clamped to ±`target_bound`, or to a pair (low, high). With "auto" their range is
+    found privately: `target_range_`.
+    """
 
     _estimator_type = "regressor"
+    target_range_: tuple[float, float]
 
     def _spread(self) -> float:
-        return float(exactly(self.target_bound))
+        low, high = self.target_range_
+        return high / 2 - low / 2
 
-    def _targets(self, y: Any) -> Any:
-        bound = self._spread()
-        return np.clip(numbers_of(y), -bound, bound) / bound
+    def _middle(self) -> float:
+        low, high = self.target_range_
+        return low / 2 + high / 2
+
+    def _plain_targets(self, y: Any) -> Any:
+        return numbers_of(y)
+
+    def _targets(self, y: Any, found: Floats | None = None) -> Any:
+        low, high = self._between(found)
+        return (np.clip(numbers_of(y), low, high) - (low / 2 + high / 2)) / (high / 2 - low / 2)
 
     def _answers(self, scores: Any) -> Any:
         """Predictions in the unit of `_targets`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,14 +14,29 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_bound, check_count, exactly
 from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Approx
+from discreet.learn.automatic import (
+    AUTO,
+    Auto,
+    Source,
+    finds_features,
+    finds_target,
+    is_auto,
+    rows_in_memory,
+    target_range,
+    with_ranges,
+    within_ranges,
+)
 from discreet.learn.base import (
     Planned,
     check_is_fitted,
     clip_rows,
     column_of,
     keep_columns,
+    keep_ranges,
     known_table,
     numbers_of,
+    refuse_other_targets,
     table_of,
     width_of,
 )
@@ -28,7 +44,7 @@ from discreet.learn.noisy_equations import largest_eigenvalue, longest_noise, so
 from discreet.learn.streams import open_batches
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.moments import PARTS, Moments
-from discreet.rows.arrays import doubles, on_host, to_device_of
+from discreet.rows.arrays import doubles, namespace, on_host, to_device_of
 from discreet.rows.containers import Data
 from discreet.rows.rounding import RoundedRows, check_ranges, cube_norm
 
@@ -43,14 +59,20 @@ class LeastSquares(Planned):
     """What linear regressions from noisy moments share.
 
     `feature_norm` clips every row to that L2 norm. `feature_ranges`, a public (low, high) for each column, clamps the
-    columns and scales them to [−1, 1] instead. Targets are clamped to ±`target_bound`. An intercept is not penalized.
-    It needs the number of rows: `n_samples` if that is public, otherwise a private count.
+    columns and scales them to [−1, 1] instead. Targets are clamped to ±`target_bound`, or to a pair (low, high). With
+    an intercept, a small share of the cost finds the part of ±`target_bound` in which targets are. With "auto", ranges
+    are found privately, within the cost of the fit: `ranges_` and `target_range_`. An intercept is not penalized. It
+    needs the number of rows: `n_samples` if that is public, otherwise a private count.
 
     The weights minimize the expected squared error given the noise, see `noisy_equations`: with little noise they are
-    ordinary least squares, with much noise they are close to 0. `coef_deviation_` is how far noise may have moved each
-    coefficient, one standard deviation under the priors. `error` is a bound that holds without the priors. `predict` is
-    linear, even if rows were clipped in `fit`.
+    ordinary least squares, with much noise they are close to 0, which is the constant model. `coef_deviation_` is how
+    far noise may have moved each coefficient, one standard deviation under the priors. `error` bounds the excess risk,
+    and `coefficient_error` the coefficients, without the priors. `predict` is linear, within the range of the target.
+    Cells are clamped into ranges that were found, as in `fit`.
     """
+
+    ranges_: Floats
+    target_range_: tuple[float, float]
 
     coef_: Floats
     intercept_: float
@@ -61,32 +83,69 @@ class LeastSquares(Planned):
 
     # --- before fitting -------------------------------------------------------------------------------------
 
-    def _plan(self, features: int) -> Moments:
+    def _plan(self, features: int) -> Any:
+        return with_ranges(
+            self,
+            features,
+            lambda goal: self._moments(features, goal),
+            target=finds_target(self),
+            narrowed=target_range(self.target_bound) if self._narrows() else None,
+        )
+
+    def _narrows(self) -> bool:
+        """Whether the part of ±target_bound in which targets are is found: with an intercept, it need not be around
+        0.
+        """
+        declared = not is_auto(self.target_bound) and not isinstance(self.target_bound, tuple | list | np.ndarray)
+        return bool(self.fit_intercept) and declared
+
+    def _finds_target(self) -> bool:
+        return finds_target(self) or self._narrows()
+
+    def _moments(self, features: int, goal: Approx) -> Moments:
         shares = dict(CENTERED if self.fit_intercept else PLAIN)
         if self.n_samples is not None:
             check_count(self.n_samples, "n_samples")
             shares.pop("count", None)
         return Moments.for_guarantee(
-            self._goal(),
+            goal,
             features=features,
             shares=shares,
             feature_norm=self._norm(features),
-            target_bound=check_bound(self.target_bound, "target_bound"),
+            target_bound=self._bound(),
             unit=self._unit(),
             rows_per_person=self._rows(),
         )
 
     def _norm(self, features: int) -> Number:
-        return (
-            cube_norm(features) if self.feature_ranges is not None else check_bound(self.feature_norm, "feature_norm")
-        )
+        if finds_features(self) or not is_auto(self.feature_ranges):
+            return cube_norm(features)
+        return check_bound(self.feature_norm, "feature_norm")
+
+    def _bound(self) -> Number:
+        """The largest target: as it is declared, or 1 if targets are scaled by their range."""
+        return 1 if self._scales_target() else check_bound(self.target_bound, "target_bound")
+
+    def _scales_target(self) -> bool:
+        """Whether targets are scaled from a range to [−1, 1]."""
+        return self._finds_target() or isinstance(self.target_bound, tuple | list | np.ndarray)
 
     # --- fitting --------------------------------------------------------------------------------------------
 
     def fit(self, X: Data, y: Data) -> Self:
         """Learn from rows of features and their targets: one release, charged before the rows are read."""
         (table, names), column = table_of(X, width_of(self.feature_ranges)), column_of(y, type(self).__name__)
-        return self._fitted(int(table.shape[1]), names, lambda **bounds: RoundedRows(table, column, **bounds))
+        refuse_other_targets(y, type(self).__name__)
+        if len(column) != table.shape[0]:
+            raise InvalidArgument("There must be one target for each row.", code="wrong-shape")
+
+        def rounded(scaled: Callable[[Any], Any] | None, **bounds: Any) -> RoundedRows:
+            return RoundedRows(table, column if scaled is None else scaled(column), **bounds)
+
+        def summed(work: Callable[[Any], Any]) -> Any:
+            return rows_in_memory(table, numbers_of(column))(work)
+
+        return self._fitted(int(table.shape[1]), names, Source(rounded, summed))
 
     def fit_batches(
         self, batches: Data, *, features: int | Sequence[str] | None = None, target: str | None = None
@@ -96,30 +155,67 @@ class LeastSquares(Planned):
         The arguments are those of `LogisticRegression.fit_batches`, including a Spark DataFrame.
         """
         known = open_batches(batches, features, target, self.feature_ranges)
-        return self._fitted(known.features, known.names, lambda **bounds: known.rounded(numbers_of, **bounds))
 
-    def _fitted(self, features: int, names: list[str] | None, rounded: Callable[..., RoundedRows]) -> Self:
-        ranges = self._ranges(features)
+        def rounded(scaled: Callable[[Any], Any] | None, **bounds: Any) -> RoundedRows:
+            return known.rounded(numbers_of if scaled is None else scaled, **bounds)
+
+        return self._fitted(known.features, known.names, Source(rounded, known.summing(numbers_of)))
+
+    def _fitted(self, features: int, names: list[str] | None, rows: Source) -> Self:
+        declared = None if is_auto(self.feature_ranges) else check_ranges(self.feature_ranges, features)
+        goals = None if finds_target(self) else target_range(self.target_bound)
         self._ridge()
-        plan = self._plan(features)
-        rows = rounded(
-            feature_norm=self._norm(features) if ranges is None else None,
-            feature_ranges=ranges,
-            target_bound=plan.target_bound,
-        )
+        whole = self._plan(features)
+        plan: Moments = within_ranges(whole)
+
+        def within(ranges: Floats | None, between: tuple[float, float]) -> RoundedRows:
+            return rows(
+                partial(_scaled, between=between) if self._scales_target() else None,
+                feature_norm=plan.feature_norm if ranges is None else None,
+                feature_ranges=ranges,
+                target_bound=plan.target_bound,
+            )
+
+        if whole is plan:
+            assert goals is not None
+            bounded = within(self._shaped(declared), self._between(goals))
+            read: Callable[[], Any] = lambda: bounded  # noqa: E731
+        else:
+            found = {"finds_features": finds_features(self), "finds_target": self._finds_target()}
+
+            def after(ranges: Floats) -> RoundedRows:
+                return within(*self._found(ranges, declared, goals))
+
+            read = lambda: rows.unbounded(features, after, **found)  # noqa: E731
         asked = f"{type(self).__name__} of {features} features"
-        self.release_ = self._release(lambda: rows, plan, self._promised(plan), asked)
+        self.release_ = self._release(read, whole, self._promised(whole), asked, (features, names))
         keep_columns(self, features, names)
+        ranges, self.target_range_ = self._found(self.release_.value.get("ranges"), declared, goals)
+        keep_ranges(self, ranges)
         self._take(plan, ranges)
         return self
 
-    def _ranges(self, features: int) -> Floats | None:
-        """The declared ranges. They are centered at 0 if there is no intercept, so that nothing is shifted."""
-        if self.feature_ranges is None:
-            return None
-        ranges = check_ranges(self.feature_ranges, features)
+    def _found(
+        self, found: Floats | None, declared: Floats | None, goals: tuple[float, float] | None
+    ) -> tuple[Floats | None, tuple[float, float]]:
+        """The ranges of the features, if there are any, and that of the target: as declared, or as found."""
+        more = self._finds_target()
+        features = found[: len(found) - more] if found is not None and finds_features(self) else declared
+        between = (float(found[-1, 0]), float(found[-1, 1])) if found is not None and more else goals
+        assert between is not None
+        return self._shaped(features), self._between(between)
+
+    def _shaped(self, ranges: Floats | None) -> Floats | None:
+        """The ranges, centered at 0 if there is no intercept, so that nothing is shifted."""
+        if ranges is None or self.fit_intercept:
+            return ranges
         most = np.abs(ranges).max(axis=1)
-        return ranges if self.fit_intercept else np.stack([-most, most], axis=1)
+        return np.stack([-most, most], axis=1)
+
+    def _between(self, goals: tuple[float, float]) -> tuple[float, float]:
+        """The range of the target, centered at 0 if there is no intercept."""
+        most = max(abs(goals[0]), abs(goals[1]))
+        return goals if self.fit_intercept else (-most, most)
 
     def _take(self, plan: Moments, ranges: Floats | None) -> None:
         """Coefficients, computed only from what was released."""
@@ -137,10 +233,17 @@ class LeastSquares(Planned):
         half = np.ones(d) if ranges is None else ranges[:, 1] / 2 - ranges[:, 0] / 2
         middle = np.zeros(d) if ranges is None else ranges[:, 0] / 2 + ranges[:, 1] / 2
         self._weights = np.concatenate([[level - float(center @ found.weights)], found.weights])
-        self._narrowest = float(half.min())
-        self.coef_ = found.weights / half
-        self.coef_deviation_ = np.sqrt(np.maximum(np.diag(found.covariance), 0.0)) / half
-        self.intercept_ = float(self._weights[0] - self.coef_ @ middle) if self.fit_intercept else 0.0
+        base, reach = self._target_scale()
+        self._widest = reach / float(half.min())
+        self.coef_ = found.weights * reach / half
+        self.coef_deviation_ = np.sqrt(np.maximum(np.diag(found.covariance), 0.0)) * reach / half
+        shifted = base + self._weights[0] * reach - self.coef_ @ middle
+        self.intercept_ = float(shifted) if self.fit_intercept else 0.0
+
+    def _target_scale(self) -> tuple[float, float]:
+        """The middle of the target's range, and what 1 means in the moments: half of the range if it is scaled."""
+        low, high = self.target_range_
+        return (low / 2 + high / 2, high / 2 - low / 2) if self._scales_target() else (0.0, 1.0)
 
     def _size(self) -> float:
         return float(self.release_.value["count"] if self.n_samples is None else self.n_samples)
@@ -150,10 +253,42 @@ class LeastSquares(Planned):
     def predict(self, X: Data) -> Any:
         """The prediction for each row."""
         table = known_table(self, X)
-        rows = doubles(table) if self.feature_ranges is not None else clip_rows(doubles(table), self.feature_norm)
-        return on_host(rows @ to_device_of(self.coef_, table) + self.intercept_)
+        rows = doubles(table)
+        if finds_features(self):
+            xp, ranges = namespace(rows), to_device_of(self.ranges_, table)
+            rows = xp.minimum(xp.maximum(rows, ranges[:, 0]), ranges[:, 1])
+        elif not hasattr(self, "ranges_"):
+            rows = clip_rows(rows, self.feature_norm)
+        scores = on_host(rows @ to_device_of(self.coef_, table) + self.intercept_)
+        return np.clip(scores, *self.target_range_)
 
     def error(self, confidence: float = 0.95) -> Accuracy:
+        """How far the mean squared error on the clipped training rows may be above that of the best linear model.
+
+        The constant model is linear, too: so a fit is worse than that by at most this much. With A, b and w as in
+        `coefficient_error`, n times the excess is (w − w*)ᵀA(w − w*), at most ‖A(w − w*)‖² over A's least eigenvalue.
+        It is also at most wᵀAw − 2wᵀb + Σy², the error of w itself, and at most that of predictions at the wrong end.
+        """
+        check_is_fitted(self)
+        sure = check_confidence(confidence)
+        square, product, weights, wrong_square, wrong_product = self._equations(1 - sure)
+        plan: Any = within_ranges(self.release_._mechanism)
+        bound, length = float(exactly(plan.target_bound)), float(np.linalg.norm(weights))
+        # every row adds at most the squared norm to the trace, twice with an intercept, whose feature is as long
+        most = float(exactly(plan.feature_norm)) ** 2 * (2 if self.fit_intercept else 1)
+        size = max((float(np.trace(square)) - len(square) * wrong_square) / most, 1.0)
+        if self.n_samples is not None:
+            size = float(self.n_samples)
+        own = float(weights @ square @ weights - 2 * weights @ product)
+        own += wrong_square * length**2 + 2 * wrong_product * length
+        amounts = [4 * bound**2, bound**2 + max(own, 0.0) / size]
+        if (least := float(np.linalg.eigvalsh(square)[0]) - wrong_square) > 0:
+            gap = float(np.linalg.norm(square @ weights - product)) + wrong_square * length + wrong_product
+            amounts.append(gap**2 / least / size)
+        amount = max(min(amounts), 0.0) * self._target_scale()[1] ** 2
+        return Accuracy(amount=amount * (1 + 1e-9), confidence=sure, of="excess risk")
+
+    def coefficient_error(self, confidence: float = 0.95) -> Accuracy:
         """How far all coefficients together may be, in the L2 norm, from those that the same clipped rows give without
         noise.
 
@@ -169,14 +304,14 @@ class LeastSquares(Planned):
             return Accuracy(amount=None, confidence=sure, of="norm", reason=why)
         gap = float(np.linalg.norm(square @ weights - product))
         amount = (gap + wrong_square * float(np.linalg.norm(weights)) + wrong_product) / least
-        return Accuracy(amount=amount / self._narrowest * (1 + 1e-9), confidence=sure, of="norm")
+        return Accuracy(amount=amount * self._widest * (1 + 1e-9), confidence=sure, of="norm")
 
     def _equations(self, miss: float) -> tuple[Floats, Floats, Floats, float, float]:
         """A, b and w of the released equations, with the intercept first, and the errors of A and b."""
-        plan: Any = self.release_._mechanism
+        plan: Any = within_ranges(self.release_._mechanism)
         given, noise, d = self.release_.value, _deviations(plan), plan.features
         square, product = np.asarray(given["square"]) + self._ridge() * np.eye(d), np.asarray(given["product"])
-        each = miss / len(given)
+        each = miss / len(noise)
         wrong_square = largest_eigenvalue(d, noise["square"], each)
         wrong_product = longest_noise(d, noise["product"], each)
         if not self.fit_intercept:
@@ -190,6 +325,13 @@ class LeastSquares(Planned):
         wrong_square = max(wrong_square, wrong_count) + constant * longest_noise(d, noise["sum"], each)
         wrong_product = math.hypot(wrong_product, constant * longest_noise(1, noise["target"], each))
         return square, product, weights, wrong_square, wrong_product
+
+
+def _scaled(targets: Any, between: tuple[float, float]) -> Floats:
+    """Targets of a range as numbers in [−1, 1]."""
+    low, high = between
+    with np.errstate(all="ignore"):  # a warning would reveal something about a cell
+        return (np.clip(numbers_of(targets), low, high) - (low / 2 + high / 2)) / (high / 2 - low / 2)
 
 
 def _deviations(plan: Moments) -> dict[str, float]:
@@ -214,10 +356,10 @@ class LinearRegression(RegressorMixin, LeastSquares):  # type: ignore[misc]
         *,
         epsilon: Number = 1.0,
         delta: Number = 1e-6,
-        feature_norm: Number = 1.0,
-        target_bound: Number = 1.0,
+        feature_norm: Number | Auto = AUTO,
+        target_bound: Number | tuple[Number, Number] | Auto = AUTO,
         fit_intercept: bool = True,
-        feature_ranges: ArrayLike | None = None,
+        feature_ranges: ArrayLike | Auto | None = AUTO,
         n_samples: int | None = None,
         rows_per_person: int | None = None,
         ledger: Ledger | None = None,
@@ -239,10 +381,10 @@ class Ridge(RegressorMixin, LeastSquares):  # type: ignore[misc]
         alpha: Number = 1.0,
         epsilon: Number = 1.0,
         delta: Number = 1e-6,
-        feature_norm: Number = 1.0,
-        target_bound: Number = 1.0,
+        feature_norm: Number | Auto = AUTO,
+        target_bound: Number | tuple[Number, Number] | Auto = AUTO,
         fit_intercept: bool = True,
-        feature_ranges: ArrayLike | None = None,
+        feature_ranges: ArrayLike | Auto | None = AUTO,
         n_samples: int | None = None,
         rows_per_person: int | None = None,
         ledger: Ledger | None = None,

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number
 from discreet.extras import need
+from discreet.guarantees.guarantee import Approx
+from discreet.learn.automatic import AUTO, Auto, Source, finds_features, rows_in_memory, with_ranges, within_ranges
 from discreet.learn.base import (
     Planned,
     column_of,
@@ -36,9 +38,10 @@ Floats = NDArray[np.float64]
 class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
     """Columns as independent normal variables, with a mean and a variance in each of the declared `classes`.
 
-    `feature_ranges`, a public (low, high) for each column, clamp cells, both in `fit` and in `predict`. A row with a
-    target outside the classes is left out. Each row is in one class only, so all classes are measured at the cost of
-    one. Variances have a lower bound, as in `StandardScaler`.
+    `feature_ranges`, a public (low, high) for each column, clamp cells, both in `fit` and in `predict`. With "auto"
+    they are found privately, within the cost of the fit: `ranges_`. A row with a target outside the classes is left
+    out. Each row is in one class only, so all classes are measured at the cost of one. Variances have a lower bound, as
+    in `StandardScaler`.
     """
 
     classes_: NDArray[Any]
@@ -51,7 +54,7 @@ class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
         self,
         *,
         classes: Sequence[Hashable] = (0, 1),
-        feature_ranges: ArrayLike | None = None,
+        feature_ranges: ArrayLike | Auto | None = AUTO,
         epsilon: Number = 1.0,
         delta: Number = 1e-6,
         priors: Sequence[Number] | None = None,
@@ -61,9 +64,12 @@ class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
         self.classes, self.feature_ranges, self.epsilon, self.delta = classes, feature_ranges, epsilon, delta
         self.priors, self.rows_per_person, self.ledger = priors, rows_per_person, ledger
 
-    def _plan(self, features: int) -> GroupMoments:
+    def _plan(self, features: int) -> Any:
+        return with_ranges(self, features, lambda goal: self._moments(features, goal))
+
+    def _moments(self, features: int, goal: Approx) -> GroupMoments:
         return GroupMoments.for_guarantee(
-            self._goal(),
+            goal,
             features=features,
             groups=len(self._declared()),
             shares=SHARES,
@@ -96,7 +102,7 @@ class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
         def rounded(codes: Callable[[Any], Floats], **bounds: Any) -> RoundedRows:
             return RoundedRows(table, codes(labels), **bounds)
 
-        return self._fitted(int(table.shape[1]), names, rounded)
+        return self._fitted(int(table.shape[1]), names, Source(rounded, rows_in_memory(table)))
 
     def fit_batches(
         self, batches: Data, *, features: int | Sequence[str] | None = None, target: str | None = None
@@ -106,29 +112,35 @@ class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
         The arguments are those of `LogisticRegression.fit_batches`, including a Spark DataFrame.
         """
         known = open_batches(batches, features, target, self.feature_ranges)
-        return self._fitted(known.features, known.names, known.rounded)
+        rows = Source(known.rounded, known.summing(partial(places_of, classes=self._declared())))
+        return self._fitted(known.features, known.names, rows)
 
-    def _fitted(self, features: int, names: list[str] | None, rounded: Callable[..., RoundedRows]) -> Self:
-        ranges, declared = declared_ranges(self.feature_ranges, features), self._declared()
-        priors, plan = self._priors(len(declared)), self._plan(len(ranges))
+    def _fitted(self, features: int, names: list[str] | None, rows: Source) -> Self:
+        given = None if finds_features(self) else declared_ranges(self.feature_ranges, features)
+        declared = self._declared()
+        priors, whole = self._priors(len(declared)), self._plan(features)
+        plan: GroupMoments = within_ranges(whole)
 
-        def read() -> RoundedRows:
-            return rounded(partial(places_of, classes=declared), feature_ranges=ranges, groups=len(declared))
+        def rounded(ranges: Floats) -> RoundedRows:
+            return rows(partial(places_of, classes=declared), feature_ranges=ranges, groups=len(declared))
 
-        asked = f"GaussianNB of {len(ranges)} features in {len(declared)} classes"
-        self.release_ = self._release(read, plan, self._promised(plan), asked)
+        def read() -> Any:
+            return rows.unbounded(features, rounded) if given is None else rounded(given)
+
+        asked = f"GaussianNB of {features} features in {len(declared)} classes"
+        self.release_ = self._release(read, whole, self._promised(whole), asked, (features, names))
+        self.ranges_ = ranges = np.asarray(self.release_.value.get("ranges", given))
         sizes, means, variances, _ = spreads(self.release_.value, plan)
         half = ranges[:, 1] / 2 - ranges[:, 0] / 2
         self.theta_ = ranges[:, 0] / 2 + ranges[:, 1] / 2 + means * half
         self.var_, self.classes_ = variances * half**2, np.array(declared)
         self.class_count_, self.class_prior_ = sizes, sizes / sizes.sum() if priors is None else priors
-        self._ranges = ranges
         keep_columns(self, len(ranges), names)
         return self
 
     def predict_joint_log_proba(self, X: Data) -> Floats:
         """The logarithm of each class's share times the density of the row in it."""
-        table = np.clip(fitted_table(self, X), self._ranges[:, 0], self._ranges[:, 1])
+        table = np.clip(fitted_table(self, X), self.ranges_[:, 0], self.ranges_[:, 1])
         found = [
             np.log(share) - ((np.log(2 * np.pi * var) + (table - mean) ** 2 / var) / 2).sum(1)
             for share, mean, var in zip(self.class_prior_, self.theta_, self.var_, strict=True)

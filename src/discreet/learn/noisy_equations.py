@@ -20,6 +20,10 @@ TYPICAL = 1 / 3
 """The length of weights to begin with: a third of the largest target, at the longest row."""
 UNSURE = 0.7
 """How unsure that is, as a factor's logarithm: half of all problems should be within about twice either way."""
+FLOOR = 1 / 4
+"""The least ridge, in units of the largest eigenvalue that noise alone has: √(2d) deviations."""
+GUARD = 0.7
+"""Weights are shortened until they help if the noise along them is this many deviations worse than it may be."""
 _GRID = np.linspace(-18.0, 18.0, 181)
 
 
@@ -65,7 +69,7 @@ def solve_equations(
     product_noise² + ‖w‖²·square_noise²/2; the prior variance of a weight is averaged over by how well it explains b.
     """
     values, vectors, _ = shrunk(square, square_noise)
-    values = values + ridge
+    values = values + ridge + FLOOR * square_noise * math.sqrt(2 * len(values))
     seen = vectors.T @ product
     prior = np.exp(_GRID + 2 * math.log(TYPICAL * scale))[:, None]
     belief = -np.log1p((_GRID / UNSURE) ** 2)
@@ -80,7 +84,21 @@ def solve_equations(
         weights = (chance * means).sum(0)
         spread = (chance * (means**2 + prior * noise / total)).sum(0)
         noise = product_noise**2 + square_noise**2 / 2 * float(spread.sum())
-    return Solution(vectors @ weights, (vectors * (spread - weights**2)) @ vectors.T)
+    found = vectors @ weights
+    kept = useful_part(found, square, product, square_noise, product_noise)
+    return Solution(kept * found, (vectors * (spread - weights**2)) @ vectors.T)
+
+
+def useful_part(weights: Floats, square: Floats, product: Floats, square_noise: float, product_noise: float) -> float:
+    """The factor in [0, 1] by which weights are shortened towards those of the constant model, which are 0.
+
+    Weights t·w change the squared error by t²·wᵀAw − 2t·wᵀb. The noise of wᵀAw has the deviation ‖w‖²·square_noise and
+    that of wᵀb ‖w‖·product_noise: t is the best factor if both are `GUARD` deviations to the bad side.
+    """
+    length = float(np.linalg.norm(weights))
+    gain = float(weights @ product) - GUARD * product_noise * length
+    cost = max(float(weights @ square @ weights), 0.0) + GUARD * square_noise * length**2
+    return min(max(gain / cost, 0.0), 1.0) if cost > 0 else 0.0
 
 
 def largest_eigenvalue(features: int, deviation: float, miss: float) -> float:

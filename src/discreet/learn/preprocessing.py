@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +12,8 @@ from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, exactly
 from discreet.extras import need
+from discreet.guarantees.guarantee import Approx
+from discreet.learn.automatic import AUTO, Auto, Source, finds_features, with_ranges, within_ranges
 from discreet.learn.base import (
     BaseEstimator,
     check_is_fitted,
@@ -27,7 +29,6 @@ from discreet.ledger import Ledger
 from discreet.mechanisms.learning.group_moments import GroupMoments
 from discreet.rows import cell_columns, names_of, place_of
 from discreet.rows.containers import Data
-from discreet.rows.rounding import RoundedRows
 
 TransformerMixin: Any = need("sklearn.base", "learn", "discreet.learn").TransformerMixin
 Floats = NDArray[np.float64]
@@ -56,7 +57,8 @@ def spreads(
 class StandardScaler(TransformerMixin, Unlabelled):  # type: ignore[misc]
     """Scales columns to mean 0 and variance 1, with means and variances that are released with noise.
 
-    `feature_ranges`, a public (low, high) for each column, clamp the training cells. A variance below what noise alone
+    `feature_ranges`, a public (low, high) for each column, clamp the training cells. With "auto" they are found
+    privately, within the cost of the fit: `ranges_`. A variance below what noise alone
     may produce is raised to that level. A variance that is hidden by noise is replaced by that of values spread over
     the whole range, so a column is never divided by a variance of almost 0. `n_samples_` is the number of rows, as
     declared by `n_samples` or as counted with noise.
@@ -69,7 +71,7 @@ class StandardScaler(TransformerMixin, Unlabelled):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        feature_ranges: ArrayLike | None = None,
+        feature_ranges: ArrayLike | Auto | None = AUTO,
         epsilon: Number = 1.0,
         delta: Number = 1e-6,
         with_mean: bool = True,
@@ -82,21 +84,26 @@ class StandardScaler(TransformerMixin, Unlabelled):  # type: ignore[misc]
         self.with_mean, self.with_std, self.n_samples = with_mean, with_std, n_samples
         self.rows_per_person, self.ledger = rows_per_person, ledger
 
-    def _plan(self, features: int) -> GroupMoments:
+    def _plan(self, features: int) -> Any:
+        return with_ranges(self, features, lambda goal: self._moments(features, goal))
+
+    def _moments(self, features: int, goal: Approx) -> GroupMoments:
         shares = dict(SHARES)
         if self.n_samples is not None:
             check_count(self.n_samples, "n_samples")
             del shares["count"]
         return GroupMoments.for_guarantee(
-            self._goal(), features=features, shares=shares, unit=self._unit(), rows_per_person=self._rows()
+            goal, features=features, shares=shares, unit=self._unit(), rows_per_person=self._rows()
         )
 
-    def _fitted(self, features: int, names: list[str] | None, rounded: Callable[..., RoundedRows]) -> Self:
-        ranges = declared_ranges(self.feature_ranges, features)
-        plan, rows = self._plan(len(ranges)), rounded(feature_ranges=ranges)
-        self.release_ = self._release(
-            lambda: rows, plan, self._promised(plan), f"StandardScaler of {len(ranges)} features"
-        )
+    def _fitted(self, features: int, names: list[str] | None, rows: Source) -> Self:
+        declared = None if finds_features(self) else declared_ranges(self.feature_ranges, features)
+        whole = self._plan(features)
+        plan: GroupMoments = within_ranges(whole)
+        read = self._read(rows, features, np.asarray, feature_ranges=declared)
+        asked = f"StandardScaler of {features} features"
+        self.release_ = self._release(read, whole, self._promised(whole), asked, (features, names))
+        self.ranges_ = ranges = np.asarray(self.release_.value.get("ranges", declared))
         sizes, means, variances, _ = spreads(self.release_.value, plan, self.n_samples)
         half = ranges[:, 1] / 2 - ranges[:, 0] / 2
         self.mean_ = ranges[:, 0] / 2 + ranges[:, 1] / 2 + means[0] * half

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_positive, exactly
 from discreet.extras import need
+from discreet.learn.automatic import AUTO, Auto, is_auto
 from discreet.learn.base import numbers_of
 from discreet.learn.glm import LinearRegressor
 from discreet.ledger import Ledger
@@ -31,10 +32,10 @@ class HuberRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
         *,
         epsilon: Number = 1.0,
         delta: Number = 1e-6,
-        target_bound: Number = 1.0,
+        target_bound: Number | tuple[Number, Number] | Auto = AUTO,
         threshold: Number = 0.5,
-        feature_norm: Number = 1.0,
-        feature_ranges: ArrayLike | None = None,
+        feature_norm: Number | Auto = AUTO,
+        feature_ranges: ArrayLike | Auto | None = AUTO,
         fit_intercept: bool = True,
         n_samples: int | None = None,
         steps: int | None = None,
@@ -67,10 +68,10 @@ class QuantileRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
         epsilon: Number = 1.0,
         delta: Number = 1e-6,
         quantile: Number = 0.5,
-        target_bound: Number = 1.0,
+        target_bound: Number | tuple[Number, Number] | Auto = AUTO,
         smoothing: Number = 0.05,
-        feature_norm: Number = 1.0,
-        feature_ranges: ArrayLike | None = None,
+        feature_norm: Number | Auto = AUTO,
+        feature_ranges: ArrayLike | Auto | None = AUTO,
         fit_intercept: bool = True,
         n_samples: int | None = None,
         steps: int | None = None,
@@ -107,8 +108,8 @@ class PoissonRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
         epsilon: Number = 1.0,
         delta: Number = 1e-6,
         target_bound: Number | None = None,
-        feature_norm: Number = 1.0,
-        feature_ranges: ArrayLike | None = None,
+        feature_norm: Number | Auto = AUTO,
+        feature_ranges: ArrayLike | Auto | None = AUTO,
         fit_intercept: bool = True,
         n_samples: int | None = None,
         steps: int | None = None,
@@ -129,20 +130,26 @@ class PoissonRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
         self.rows_per_person, self.ledger, self.verbose = rows_per_person, ledger, verbose
 
     def _loss(self) -> Loss:
-        if self.target_bound is None:
+        if is_auto(self.target_bound):
             raise InvalidArgument(
                 "target_bound, the largest count, must be declared. The largest count in the data is private.",
                 code="learn-not-declared",
             )
-        return Poisson(self.target_bound)
+        return Poisson(self.target_bound)  # type: ignore[arg-type]
 
     def _spread(self) -> float:
         return 1.0
 
+    def _middle(self) -> float:
+        return 0.0
+
+    def _between(self, found: Any) -> tuple[float, float]:
+        return 0.0, float(check_positive(self.target_bound, "target_bound"))
+
     def _typical_slope(self) -> float:  # a count is rarely off by more than a few standard deviations
         return 2 * math.sqrt(check_positive(self.target_bound, "target_bound"))
 
-    def _targets(self, y: Any) -> Any:
+    def _targets(self, y: Any, found: Any = None) -> Any:
         return np.clip(numbers_of(y), 0, float(check_positive(self.target_bound, "target_bound")))
 
     def _answers(self, scores: Any) -> Any:

@@ -9,7 +9,8 @@ from typing import Any, Self
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number
 from discreet.extras import need
-from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.learn.automatic import finds_features, finds_target, rows_in_memory, with_ranges, within_ranges
 from discreet.learn.base import Private, check_is_fitted, column_of, table_of, width_of
 from discreet.learn.glm import Linear
 from discreet.ledger import Ledger
@@ -73,9 +74,19 @@ class PrivateSearch(Private):
         shared = {"epsilon": self.epsilon, "delta": self.delta, "rows_per_person": self.rows_per_person, "ledger": None}
         return [clone(self.estimator).set_params(**one, **shared) for one in self._settings()]
 
-    def _tuned(self, features: int, models: list[Linear]) -> TunedDescent:
+    def _tuned(self, features: int, models: list[Linear]) -> Any:
+        first = models[0]
+        return with_ranges(
+            self,
+            features,
+            lambda goal: self._tries(features, models, goal),
+            target=finds_target(first),
+            found=finds_features(first),
+        )
+
+    def _tries(self, features: int, models: list[Linear], goal: Approx) -> TunedDescent:
         return TunedDescent.for_guarantee(
-            self._goal(),
+            goal,
             # the number of tries must stay secret: no progress is reported
             candidates=[model._described(features, None) | {"progress": None} for model in models],
             tries=NegativeBinomialTries.for_mean(self.tries),
@@ -86,7 +97,11 @@ class PrivateSearch(Private):
 
     def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:
         """What one call of `fit` will promise, for all tries together."""
-        return self._tuned(n_features, self._models()).guarantee()
+        return self._cost(self._tuned(n_features, self._models()))
+
+    def _cost(self, tuned: Any) -> Guarantee:
+        """The guarantee of the search, and of the ranges that are found first."""
+        return tuned.guarantee() if within_ranges(tuned) is tuned else self._promised(tuned)
 
     def fit(self, X: Data, y: Data) -> Self:
         """Try, score and choose: one release, charged before the rows are read."""
@@ -97,14 +112,22 @@ class PrivateSearch(Private):
         if len(column) != table.shape[0]:
             raise InvalidArgument("X and y must have the same number of rows.", code="unequal-lengths")
         models, width = self._models(), int(table.shape[1])
-        tuned = self._tuned(width, models)
+        whole = self._tuned(width, models)
+        tuned: TunedDescent = within_ranges(whole)
+        first = models[0]
+
+        def judged(found: Any) -> Judged:
+            return Judged(first._examples(table, column, found), _judge(first))
+
+        def read() -> Any:
+            return first._read(width, judged, rows_in_memory(table, first._plain_targets(column)))
+
         asked = f"PrivateSearch of {type(self.estimator).__name__}, {len(models)} settings, {width} features"
-        self.release_ = self._release(
-            lambda: Judged(models[0]._examples(table, column), _judge(models[0])), tuned, tuned.guarantee(), asked
-        )
+        self.release_ = self._release(read, whole, self._cost(whole), asked, (width, names))
         found = self.release_.value
         best = models[found["candidate"]]
-        best.release_ = replace(self.release_, value=found["output"])
+        ranges = {"ranges": found["ranges"]} if "ranges" in found else {}
+        best.release_ = replace(self.release_, value={**found["output"], **ranges})
         best._settle(tuned.candidates[found["candidate"]].steps, width, names)
         best.release_ = replace(best.release_, _mechanism=tuned)
         self.best_estimator_, self.best_params_ = best, self._settings()[found["candidate"]]

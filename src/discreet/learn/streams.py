@@ -22,6 +22,7 @@ import numpy as np
 from discreet.engines.spark.dataframes import Partitions, kinds_of, partitions_of
 from discreet.errors import EngineFailed, InvalidArgument
 from discreet.exact.rational import check_count
+from discreet.learn.automatic import is_auto
 from discreet.learn.base import column_of, table_of
 from discreet.rows.arrays import is_spark_dataframe, on_host
 from discreet.rows.arrow import Batch, Targets, from_arrow, is_number
@@ -55,7 +56,11 @@ class Batches:
 
     def rounded(self, targets: Targets, **bounds: Any) -> RoundedBatches:
         """The rows for exact moments."""
-        return RoundedBatches(lambda work: work(self.read(targets)), columns=self.features, **bounds)
+        return RoundedBatches(self.summing(targets), columns=self.features, **bounds)
+
+    def summing(self, targets: Targets) -> Callable[[Any], list[Any]]:
+        """What runs a function on all batches."""
+        return lambda work: list(work(self.read(targets)))
 
 
 def open_batches(
@@ -266,7 +271,7 @@ def _from_function(batches: Any, features: Any, target: str | None, ranges: Any,
             _check_batch(batch, labelled)
     names = _feature_names(features)
     width = features if names is None else len(names)
-    if width is None and hasattr(ranges, "__len__"):
+    if width is None and not is_auto(ranges) and hasattr(ranges, "__len__"):
         width = len(ranges)
     if width is None:
         raise InvalidArgument(
@@ -322,9 +327,9 @@ class _Passes:
 
     def _pair(self, batch: Any, targets: Targets) -> Batch:
         if not self._labelled:
-            table, _ = table_of(batch, self._width)
+            table, _ = table_of(batch, self._width, typed=False)  # a batch's dtype may follow from its cells
             return table, np.zeros(table.shape[0])
-        table, _ = table_of(batch[0], self._width)
+        table, _ = table_of(batch[0], self._width, typed=False)
         return table, on_host(targets(column_of(batch[1], "fit_batches")))
 
     def _columns(self, batch: Any, targets: Targets) -> Batch:

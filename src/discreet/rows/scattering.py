@@ -55,7 +55,7 @@ class Scattering:
     @property
     def features(self) -> int:
         """The number of features of one image."""
-        return len(self.paths) * self.points**2
+        return int(len(self.paths) * self.points**2)
 
     def __call__(self, images: NDArray[Any]) -> NDArray[np.float32]:
         """The features of each image: images × features. A pixel that is not a finite number makes them all 0."""
@@ -65,7 +65,7 @@ class Scattering:
         def fill(start: int) -> None:
             block = np.asarray(images[start : start + _BLOCK], dtype=np.float32)
             with np.errstate(all="ignore"):
-                known = np.isfinite(block).all((1, 2))
+                known = np.asarray(np.isfinite(block).all((1, 2)))
                 block = np.where(known[:, None, None], block, np.float32(0))
                 found[start : start + _BLOCK] = self._roots(block) / deviations * known[:, None]
 
@@ -99,7 +99,7 @@ class Scattering:
             x = np.arange(self._size)[None] + right * self._size
             along, across = y * np.cos(angle) + x * np.sin(angle), x * np.cos(angle) - y * np.sin(angle)
             total += np.exp(-(along**2 + (slant * across) ** 2) / (2 * width**2) + 1j * frequency * along)
-        return total * slant / (2 * np.pi * width**2)
+        return np.asarray(total * (slant / (2 * np.pi * width**2)), dtype=np.complex128)
 
     @cached_property
     def _taps(self) -> list[NDArray[np.float32]]:

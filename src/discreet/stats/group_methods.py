@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from discreet.stats.cells import one_row_each
 from discreet.stats.dividing import Ints, part_of_range
 from discreet.stats.divisions import division_by_range
 from discreet.stats.equal_means import EqualMeans
+from discreet.stats.group_offers import GroupsOffer
 from discreet.stats.means import DifferenceOf, MeanOf
 from discreet.stats.noisy_shares import Alternative, Noise, NoisyShares
 from discreet.stats.results import check_alternative
@@ -24,7 +24,7 @@ from discreet.stats.sample import Sample, StatisticsOfTable, least_noise, sample
 from discreet.stats.tested import Tested
 from discreet.tables.grouped import By, grouping
 from discreet.tables.methods import Between
-from discreet.tables.offer import Drawing, FoundFirst, Offer, convert_release
+from discreet.tables.offer import Drawing, Offer, convert_release
 
 Floats = NDArray[np.float64]
 Facts = Mapping[str, Any]
@@ -81,7 +81,7 @@ class GroupMethods(StatisticsOfTable):
                 finish=finish,
             )
 
-        return FoundFirst(taken, drawing)
+        return GroupsOffer(taken, drawing, len(levels), ranked=False)
 
     def mann_whitney(
         self,
@@ -211,11 +211,6 @@ class GroupMethods(StatisticsOfTable):
         )
 
 
-@dataclass(frozen=True)
-class RankOffer(FoundFirst[Sample, Tested]):
-    """A rank test: the ranks are found by a part of ε, within the same release."""
-
-
 def _ranked(
     taken: Sample,
     names: list[str],
@@ -227,7 +222,7 @@ def _ranked(
     hypothesis: str,
     method: str,
     arguments: Facts,
-) -> RankOffer:
+) -> GroupsOffer:
     """A rank test as one release. `parts` places each row in the range, and `found` tests what was released."""
     asked = f"{method} of {', '.join(names)}" + ("" if group is None else f" by {group}")
 
@@ -256,7 +251,7 @@ def _ranked(
             finish=finish,
         )
 
-    return RankOffer(taken, drawing)
+    return GroupsOffer(taken, drawing, 1 if group is None else len(taken.levels[group]), ranked=True)
 
 
 def grouped(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +17,7 @@ from discreet.mechanisms.quantiles.cumulative import Cumulative, CumulativeCount
 from discreet.mechanisms.quantiles.quantile import BETWEEN
 from discreet.queries.space import Integers
 from discreet.releases import Release
+from discreet.sql.running.explanation import IMAGINED, Explanation
 from discreet.stats.cells import one_row_each
 from discreet.stats.noisy_shares import Alternative
 from discreet.stats.results import Estimate
@@ -146,4 +148,23 @@ class QuantileMethods(StatisticsOfTable):
                 finish=finish,
             )
 
-        return FoundFirst(rows, drawing)
+        return QuantileOffer(rows, drawing, share)
+
+
+@dataclass(frozen=True)
+class QuantileOffer(FoundFirst[TableRows, Estimate]):
+    """A quantile. `explain` says how much of the population its interval would hold."""
+
+    share: float
+
+    def explain(self) -> Explanation:
+        lines = [str(super().explain())]
+        if not self.rows.plan.automatic:
+            noise = float(self.drawing(self.rows).mechanism.error(0.95))
+            lines = [lines[0].rsplit("; ", 1)[0], *(self._line(rows, noise) for rows in IMAGINED)]
+        return Explanation("\n".join(lines))
+
+    def _line(self, rows: int, noise: float) -> str:
+        around = 1.96 * math.sqrt(self.share * (1 - self.share) / rows) + noise / rows
+        ends = max(self.share - around, 0.0), min(self.share + around, 1.0)
+        return f"a 95% interval reaches about from quantile {ends[0]:.3g} to {ends[1]:.3g}, if there are {rows:,} rows"

@@ -212,7 +212,11 @@ class Partitions:
 
     def rounded(self, targets: Targets, **bounds: Any) -> RoundedBatches:
         """The rows for exact moments."""
-        return RoundedBatches(partial(self.summed, targets), columns=self.features, **bounds)
+        return RoundedBatches(self.summing(targets), columns=self.features, **bounds)
+
+    def summing(self, targets: Targets) -> Callable[[Any], Whole]:
+        """What runs a function on all partitions and adds its results."""
+        return partial(self.summed, targets)
 
     def summed(self, targets: Targets, work: Work, *, alike: bool = False) -> Whole:
         """Exact sums of the results of `work` on each partition."""

@@ -159,6 +159,27 @@ def near_gaussian(squared: int | Fraction, variance: Fraction, moved: int) -> Ne
     return NearPair(TradeoffPair(mu), slack, 1e-32 * moved)
 
 
+def merge_gaussians(factors: tuple[tuple[Pair, int], ...]) -> tuple[tuple[Pair, int], ...]:
+    """The same factors, with all that are close to Gaussian trade-offs as one.
+
+    Promise: the product of Gaussian pairs that are μ_i apart is one that is √Σμ_i² apart, and the factors by which
+    their masses differ from it multiply, so slacks and lost masses add.
+    """
+    near = [
+        (pair, pair.base.mu, times)
+        for pair, times in factors
+        if isinstance(pair, NearPair) and isinstance(pair.base, TradeoffPair)
+    ]
+    if sum(times for *_, times in near) < 2:
+        return factors
+    mu = math.sqrt(math.fsum(times * move**2 for _, move, times in near)) * (1 + 1e-14)
+    slack = math.fsum(times * pair.slack for pair, _, times in near) * (1 + 1e-14)
+    lost = math.fsum(times * pair.lost for pair, _, times in near) * (1 + 1e-14)
+    merged = [pair for pair, *_ in near]
+    rest = tuple((pair, times) for pair, times in factors if pair not in merged)
+    return ((NearPair(TradeoffPair(mu), slack, lost), 1), *rest)
+
+
 class ProfilePair(Pair):
     """A pair that is known only by an upper bound on its curve δ(ε), the same in both directions. It is the largest
     pair under that bound.

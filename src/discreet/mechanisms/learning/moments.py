@@ -117,9 +117,18 @@ class Moments:
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2")
+        return within_deviations(bound.exact**2, self.coarsest, self.coordinates, bound.unit)
+
+    @property
+    def coarsest(self) -> Fraction:
+        """The smallest variance of an entry, in squared steps of its lattice."""
         coarsest = min((self._deviation(part) / self._step(part)) ** 2 for part in self._released)
-        coordinates = sum(map(self._coordinates, self._released))
-        return within_deviations(bound.exact**2, coarsest / (1 if self.square is None else 2), coordinates, bound.unit)
+        return coarsest / (1 if self.square is None else 2)
+
+    @property
+    def coordinates(self) -> int:
+        """How many numbers are released."""
+        return sum(map(self._coordinates, self._released))
 
     @classmethod
     def for_guarantee(
@@ -136,6 +145,20 @@ class Moments:
         """The least noise that keeps `guarantee`, if the parts have these shares of the sensitivity to one added
         row.
         """
+        make: Any = cls.family(features=features, shares=shares, feature_norm=feature_norm, target_bound=target_bound)
+        found: Self = calibrate_noise(make, guarantee, unit, rows_per_person)
+        return found
+
+    @classmethod
+    def family(
+        cls,
+        *,
+        features: int,
+        shares: Mapping[str, Number],
+        feature_norm: Number = 1,
+        target_bound: Number | None = None,
+    ) -> Callable[[Fraction], Self]:
+        """The moments of a scale: one added row moves all parts by 1/scale, in deviations, divided by these shares."""
         if not shares or not set(shares) <= set(PARTS):
             raise InvalidArgument(f"shares must name some of {', '.join(PARTS)}.", code="not-an-option")
         x, y = check_bound(feature_norm, "feature_norm"), exactly(1 if target_bound is None else target_bound)
@@ -144,11 +167,10 @@ class Moments:
         widths = {part: reach[part] * sqrt_up(whole / exactly(share)) for part, share in shares.items()}
 
         def make(scale: Fraction) -> Any:
-            noise = {part: tidy(significant(scale * width, up=True)) for part, width in widths.items()}
+            noise: dict[str, Any] = {part: tidy(significant(scale * width, up=True)) for part, width in widths.items()}
             return cls(features=features, feature_norm=feature_norm, target_bound=target_bound, **noise)
 
-        found: Self = calibrate_noise(make, guarantee, unit, rows_per_person)
-        return found
+        return make
 
     # --- how good it is -------------------------------------------------------------------------------------
 
@@ -167,12 +189,20 @@ class Moments:
     # --- what it does ---------------------------------------------------------------------------------------
 
     def _draw(self, value: RoundedRows) -> dict[str, Any]:
+        self.check_rows(value)
+        return self.draw_sums(value)
+
+    def check_rows(self, value: RoundedRows) -> None:
+        """Raise unless the rows are rounded for these bounds."""
         if value.columns != self.features or value.norm != exactly(self.feature_norm) or value.bound != self._bound:
             raise InvalidArgument(
                 "The rows are not rounded for the bounds of these moments. Round them with the same norm and bound.",
                 code="rows-not-rounded",
             )
-        exact = dict(zip(self._released, exact_moments(value, self._released), strict=True))
+
+    def draw_sums(self, rows: Any) -> dict[str, Any]:
+        """The noisy parts of whatever has `exact_sums` of rows with these bounds."""
+        exact = dict(zip(self._released, exact_moments(rows, self._released), strict=True))
         return {part: self._noisy(part, exact[part]) for part in self._released}
 
     @property
