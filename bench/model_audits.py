@@ -23,8 +23,8 @@ REFUTED, SIMULATED = 3, 1000
 CLAIM, DELTA = 1, 1e-6
 SPENT = (1, 2, 4, 1000)
 ABOUT = f"""Every private estimator with a claim of ε = {CLAIM} at δ = {DELTA:g}, attacked from outside: {CANARIES}
-canaries are hidden in each fit, each by a fair coin, in generated rows of {FEATURES} features, and the attacker guesses
-a fifth of them from the fitted model. The bounds hold with 95% confidence. The first column of bounds is for the model
+canaries are hidden in each fit, each by a fair coin, in generated rows of {FEATURES} features (fewer of both for additive
+models and mixtures), and the attacker guesses a fifth of them from the fitted model. The bounds hold with 95% confidence. The first column of bounds is for the model
 as it is; the others are for models that spend 2, 4 and 1000 times the ε that they claim, which is about a half, a
 quarter and a thousandth of the noise. A bound in bold refutes the claim, by its whole curve."""
 
@@ -55,7 +55,7 @@ def main(names: list[str], runs: int) -> int:
     )
     notes(
         "In parentheses: the bound if the noise is known to be Gaussian, as it is in most of them.",
-        f"{runs} fits for each number, {runs * CANARIES:,} canaries and {runs * CANARIES // 5:,} guesses. "
+        f"{runs} fits for each number, with up to {runs * CANARIES:,} canaries and {runs * CANARIES // 5:,} guesses. "
         f"A quarter of the noise is noticed in {noticed[1]} of {len(names)} models, and half of it in {noticed[0]}: an "
         "attack from the fitted model alone sees only a part of what was spent.",
         f"The test itself, on sums of canaries with Gaussian noise, each in its own coordinate, {SIMULATED:,} times: "

@@ -48,9 +48,9 @@ def test_every_model_is_consistent_with_its_claim_and_broken_without_noise(name:
     assert sound.verdict == "consistent"
     assert sound.claimed == pytest.approx(1, rel=1e-3)
     assert sound.epsilon_lower <= 1
-    broken = audit_named(name, epsilon=1, delta=1e-6, fitted_epsilon=1000, runs=3)
+    broken = audit_named(name, epsilon=1, delta=1e-6, fitted_epsilon=1000, runs=5)
     assert broken.verdict == "broken"
-    assert broken.epsilon_lower > 0.9
+    assert broken.epsilon_lower > 0.5
     assert broken.gaussian_lower > 1
     assert broken.claimed == pytest.approx(1, rel=1e-3)
 

@@ -67,8 +67,14 @@ def audit(
         bool, typer.Option(help="Break a model: fit with almost no noise.", rich_help_panel=_MODELS)
     ] = False,
     canaries: Annotated[
-        int, typer.Option(help="How many rows to hide in each fit.", min=10, rich_help_panel=_MODELS)
-    ] = 500,
+        int | None,
+        typer.Option(
+            help="How many rows to hide in each fit. By default 500, and fewer for a slow model.",
+            min=10,
+            show_default=False,
+            rich_help_panel=_MODELS,
+        ),
+    ] = None,
     runs: Annotated[int, typer.Option(help="How many fits.", min=1, rich_help_panel=_MODELS)] = 1,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print it for another program.", rich_help_panel=_MODELS)
@@ -189,7 +195,7 @@ def main_model(
     *,
     confidence: float = 0.95,
     fitted_epsilon: float | None = None,
-    canaries: int = 500,
+    canaries: int | None = None,
     runs: int = 1,
     as_json: bool = False,
     plot: Path | None = None,
