@@ -22,11 +22,13 @@ from discreet.guarantees.guarantee import GaussianTradeoff
 REFUTED, SIMULATED = 3, 1000
 CLAIM, DELTA = 1, 1e-6
 SPENT = (1, 2, 4, 1000)
-ABOUT = f"""Every private estimator with a claim of ε = {CLAIM} at δ = {DELTA:g}, attacked from outside: {CANARIES}
-canaries are hidden in each fit, each by a fair coin, in generated rows of {FEATURES} features (fewer of both for additive
-models and mixtures), and the attacker guesses a fifth of them from the fitted model. The bounds hold with 95% confidence. The first column of bounds is for the model
-as it is; the others are for models that spend 2, 4 and 1000 times the ε that they claim, which is about a half, a
-quarter and a thousandth of the noise. A bound in bold refutes the claim, by its whole curve."""
+ABOUT = f"""Private estimators with a claim of ε = {CLAIM} at δ = {DELTA:g}, attacked from outside: {CANARIES} canaries
+are hidden in each fit, each by a fair coin, in generated rows of {FEATURES} features (fewer of both for mixtures). The
+attacker guesses a fifth of them from the fitted model. The bounds hold with 95% confidence. The first column of bounds
+is for the model as it is; the others are for models that spend 2, 4 and 1000 times the ε that they claim, which is
+about a half, a quarter and a thousandth of the noise. A bound in bold refutes the claim, by its whole curve."""
+MINUTES = ("AdditiveClassifier", "AdditiveRegressor")
+"""Models that are attacked only if they are named."""
 
 
 def shown(result: ModelAudit) -> str:
@@ -61,6 +63,7 @@ def main(names: list[str], runs: int) -> int:
         f"The test itself, on sums of canaries with Gaussian noise, each in its own coordinate, {SIMULATED:,} times: "
         f"2,000 canaries and 400 guesses refute a true claim in {alarms:.1%} of the runs, and half the noise in "
         f"{half:.0%}.",
+        f"Not in the table, because they take minutes: {', '.join(MINUTES)}. Slow tests attack them.",
         f"{time.perf_counter() - start:.0f} s in all, {machine()}.",
     )
     return REFUTED if false or unseen else 0
@@ -81,7 +84,7 @@ def by_simulation(times: float) -> float:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("names", nargs="*", default=model_names(), help="only these models")
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("names", nargs="*", default=[one for one in model_names() if one not in MINUTES])
+    parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
     sys.exit(main(given.names, given.runs))

@@ -18,7 +18,7 @@ from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
 
 FEATURES, ROWS, CANARIES = 256, 100, 500
-FEWER_FEATURES = {"AdditiveClassifier": 64, "AdditiveRegressor": 64, "GaussianMixture": 32}
+FEWER_FEATURES = {"GaussianMixture": 32}
 """Of models that have many numbers for each column, and would take minutes."""
 _LENGTH = 0.1
 """Of the other rows, relative to a canary: they are there to be learned from, and not to cover canaries."""
