@@ -78,6 +78,7 @@ COMMANDS = {
     "clients": "clients",
     "stats-proportions": "stats_proportions",
     "audits": "audits",
+    "model_audits": "model_audits",
     "install": "install",
 }
 """The sections of the page, in order: a script and its arguments."""

@@ -189,6 +189,9 @@ def complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         (("au",), ["audit"]),
         (("demo", ""), ["sql", "learning", "density", "shuffle", "adaptive", "gateway"]),
         (("audit", "perm"), ["permute_and_flip"]),
+        (("audit", "mod"), ["model"]),
+        (("audit", "model", "Log"), ["LogisticRegression"]),
+        (("audit", "laplace", "Log"), [""]),
         (("query", "cl"), ["clinic.toml"]),
         (("ledger", "cl"), ["clinic.ledger", "clinic.toml"]),
         (("query", "no"), [""]),  # the shell goes on with all files

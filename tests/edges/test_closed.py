@@ -184,6 +184,8 @@ OPEN_CLASSES = {
     "Sensitivity": "a public number",
     "Splitter": "no fold holds a row: it says so itself",
     "Audit": "a result",
+    "ModelAudit": "a result",
+    "OneRun": "three public numbers",
     "Finding": "a result",
     "Power": "a result",
     "Sizes": "public numbers",

@@ -36,7 +36,16 @@ def mechanisms(incomplete: str) -> list[str]:
     """The mechanisms that can be audited."""
     from discreet.audit.mechanisms import SUBJECTS
 
-    return _beginning(SUBJECTS, incomplete)
+    return _beginning([*SUBJECTS, "model"], incomplete)
+
+
+def models(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The models that can be audited, after the word model."""
+    if ctx.params.get("mechanism") != "model":
+        return []
+    from discreet.audit.generated import model_names
+
+    return _beginning(model_names(), incomplete)
 
 
 def _files(begun: str, ending: str) -> list[str]:

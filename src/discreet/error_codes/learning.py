@@ -119,4 +119,24 @@ LEARNING = {
         "No bound on ε has any confidence with so few outputs.",
         "10,000 runs or more",
     ),
+    "audit-too-few-canaries": Explained(
+        "`audit_model(model, X, y, canaries=5)`, or more guesses than canaries",
+        "A few guesses are right by luck, and prove nothing.",
+        "`canaries=1000`, `guesses=200`",
+    ),
+    "audit-canaries": Explained(
+        "`audit_model(make, frame, canaries=500)` for text, or canaries without targets",
+        "Hard rows can be made up only if all cells are numbers. They need what the other rows have.",
+        "`canaries=(rows, targets)`, or `canaries=rows` without `y`",
+    ),
+    "audit-score": Explained(
+        "`audit_model` of an object that does not predict, transform or hold rows",
+        "It is not known how such an object shows what it has seen.",
+        "`score=f`, where `f(model, X, y)` has a number for each row: larger means a member",
+    ),
+    "audit-no-model": Explained(
+        "`discreet audit laplace KMeans`, or `discreet audit model` alone",
+        "A model is named after the word model, and a mechanism stands alone.",
+        "`discreet audit model KMeans`",
+    ),
 }
