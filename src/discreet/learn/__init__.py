@@ -2,6 +2,7 @@
 
 from discreet.learn.additive import AdditiveClassifier, AdditiveRegressor
 from discreet.learn.bins import Bins
+from discreet.learn.boosting import BoostedTreesClassifier, BoostedTreesRegressor
 from discreet.learn.checks import expected_failed_checks
 from discreet.learn.classification import LinearSVC, LogisticRegression
 from discreet.learn.clustering import KMeans
@@ -21,6 +22,8 @@ __all__ = [
     "AdditiveRegressor",
     "Affine",
     "Bins",
+    "BoostedTreesClassifier",
+    "BoostedTreesRegressor",
     "Box",
     "Descent",
     "GaussianNB",
