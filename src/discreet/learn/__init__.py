@@ -7,6 +7,7 @@ from discreet.learn.checks import expected_failed_checks
 from discreet.learn.classification import LinearSVC, LogisticRegression
 from discreet.learn.clustering import KMeans
 from discreet.learn.decomposition import PCA
+from discreet.learn.forest import RandomForestClassifier, RandomForestRegressor
 from discreet.learn.linear import LinearRegression, Ridge
 from discreet.learn.naive_bayes import GaussianNB
 from discreet.learn.plots import plot_accuracy, plot_learning_curve
@@ -37,6 +38,8 @@ __all__ = [
     "PrivateSearch",
     "Projection",
     "QuantileRegressor",
+    "RandomForestClassifier",
+    "RandomForestRegressor",
     "RangeScaler",
     "Ridge",
     "Simplex",

@@ -16,12 +16,14 @@ from discreet.ledger import Ledger
 from discreet.mechanisms.learning.boosted_trees import SHAPES, BoostedTrees
 from discreet.rows.arrays import on_host
 from discreet.rows.containers import Data
-from discreet.rows.leaves import Bins, LeafRows
+from discreet.rows.leaves import Bins, LeafRows, Tree, public_words
 
 Floats = NDArray[np.float64]
 ROUNDS = 2000
 """The trees, if nothing is set. Chosen on generated tables, as are the two numbers of each class."""
 BLOCK = 2**15
+DRAWN = 500
+"""The rows that importances are measured on."""
 
 
 class Boosted(BinnedModel):
@@ -31,13 +33,13 @@ class Boosted(BinnedModel):
     privately, for a tenth of the cost. `rounds` is the number of trees, `clip` bounds the slope of a row, and
     `learning_rate` is that of a round. None uses the default, which is computed only from public numbers.
 
-    `feature_importances_` are shares of how far the noisy sums of a column stood out from the noise, and
-    `importance_noise_` is the standard deviation that noise alone gives each of them.
+    `feature_importances_` are shares of the variance of the scores that are due to each column, alone or together with
+    others, for cells that are drawn uniformly from the bins. What noise alone would give is subtracted, and
+    `importance_noise_` says how much that was. They are computed from the release, and cost nothing.
     """
 
     _final_noise, _slope = 1.0, 0.5  # noise that may stay in a score, and where the slope of a row is clipped
-    feature_importances_: Floats
-    importance_noise_: Floats
+    _mixed: tuple[Floats, Floats] | None
 
     def _mechanism(self, layout: Layout, size: int | None = None) -> BoostedTrees:
         if not exactly(self.delta):
@@ -77,10 +79,28 @@ class Boosted(BinnedModel):
         value = self.release_.value
         self._take_ranges(value["ranges"])
         self._bins, self._public = layout.bins(value["ranges"]), mechanism.bins
-        signal, noise = np.asarray(value["signal"]).T
-        whole = max(float(np.maximum(signal, 0).sum()), float(noise.sum()), 1e-300)
-        self.feature_importances_, self.importance_noise_ = np.maximum(signal, 0) / whole, noise / whole
+        self._left = mechanism.left_in_leaves(float(value["size"]))
+        self._mixed = None
         return self
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """The share of each column in the variance of the scores, without what noise alone would give."""
+        return self._importances()[0]
+
+    @property
+    def importance_noise_(self) -> Floats:
+        """What noise alone would give each column, at most, in the unit of `feature_importances_`."""
+        return self._importances()[1]
+
+    def _importances(self) -> tuple[Floats, Floats]:
+        check_is_fitted(self)
+        if self._mixed is None:
+            change, noise = importances(self._trees(), np.asarray(self.release_.value["values"]), self._left, self._public)
+            above = np.maximum(change - noise, 0)
+            whole = max(float(above.sum()), float(noise.max()), 1e-300)
+            self._mixed = above / whole, noise / whole
+        return self._mixed
 
     def _take_ranges(self, ranges: Any) -> None:
         """Store what the model needs besides its trees."""
@@ -88,17 +108,54 @@ class Boosted(BinnedModel):
     def _scores(self, X: Data) -> Floats:
         """Classes × rows."""
         check_is_fitted(self)
-        columns, value = self._known_columns(X), self.release_.value
+        columns = self._known_columns(X)
         codes = [one.codes(columns, place) for place, one in enumerate(self._bins)]
-        values, weights = np.asarray(value["values"]), np.asarray(value["weights"])
-        scores = np.zeros((values.shape[1], columns.rows))
-        trees = [self._public.tree(int(value["seed"]), number, SHAPES, one) for number, one in enumerate(weights)]
-        for start in range(0, columns.rows, BLOCK):
-            part = [one[start : start + BLOCK] for one in codes]
-            block = scores[:, start : start + BLOCK]
-            for tree, leaves in zip(trees, values, strict=True):
-                block += leaves.take(tree.places(part), axis=1)
-        return scores
+        return summed(self._trees(), np.asarray(self.release_.value["values"]), codes)
+
+    def _trees(self) -> list[Tree]:
+        value = self.release_.value
+        weights = np.asarray(value["weights"])
+        return [self._public.tree(int(value["seed"]), number, SHAPES, one) for number, one in enumerate(weights)]
+
+
+def summed(trees: list[Tree], values: Floats, codes: list[Any]) -> Floats:
+    """The sum of the values of the leaves that each row is in: classes × rows."""
+    many = len(codes[0])
+    scores = np.zeros((values.shape[1], many))
+    for start in range(0, many, BLOCK):
+        part = [one[start : start + BLOCK] for one in codes]
+        block = scores[:, start : start + BLOCK]
+        for tree, leaves in zip(trees, values, strict=True):
+            block += leaves.take(tree.places(part), axis=1)
+    return scores
+
+
+def importances(trees: list[Tree], values: Floats, left: Floats, bins: Bins) -> tuple[Floats, Floats]:
+    """How much the scores change if one column is drawn anew, for each column, and how much of it is noise.
+
+    Both are half the mean square of the change, for `DRAWN` rows of cells that are drawn uniformly from the bins. `left`
+    is the standard deviation of the noise in the leaves of each tree.
+    """
+    rows = [_cells(number, size) for number, size in enumerate(bins.sizes)]
+    others = [_cells(len(rows) + number, size) for number, size in enumerate(bins.sizes)]
+    before = [tree.places(rows) for tree in trees]
+    change, noise = np.zeros(len(rows)), np.zeros(len(rows))
+    for column, other in enumerate(others):
+        moved = np.zeros((values.shape[1], DRAWN))
+        again = [*rows[:column], other, *rows[column + 1 :]]
+        for tree, place, leaves, one in zip(trees, before, values, left, strict=True):
+            if column in tree.columns:
+                there = tree.places(again)
+                moved += leaves.take(there, axis=1) - leaves.take(place, axis=1)
+                noise[column] += float(np.mean(there != place)) * one**2 * values.shape[1]
+        change[column] = float((moved * moved).sum()) / DRAWN / 2
+    return change, noise
+
+
+def _cells(number: int, size: int) -> Any:
+    """Cells drawn uniformly from the bins of a column, without the one for missing cells, the same in every model."""
+    words = public_words(0, number * DRAWN, DRAWN)
+    return (words % np.uint64(max(size - 1, 1))).astype(np.int64)
 
 
 class BoostedTreesClassifier(BinnedClassifier, Boosted):

@@ -56,8 +56,7 @@ class BoostedTrees:
     the noise with which the rows are counted first. With `finding`, ranges of some columns are found before that.
 
     The result is a dict: the `seed` and the `weights` of the columns in each round, which give the trees, the `values`
-    of all leaves, rounds × classes × leaves, the `size`, the `ranges` that were found, and `signal`, columns × 2: how
-    far the noisy sums of a column stood out in total, and the standard deviation of the same for noise alone.
+    of all leaves, rounds × classes × leaves, the `size`, and the `ranges` that were found.
 
     Promise: the composition of the histograms of `finding`, the count, and the noisy sums of all rounds. A row is in
     one leaf of each tree, and what it adds there has an L2 norm of at most the clip, in whole units. Everything else,
@@ -158,6 +157,15 @@ class BoostedTrees:
         quiet = float(exactly(self.final_noise)) * size / (self.noise.deviation * math.sqrt(self.rounds))
         return kept * min(quiet, STEEP / self.loss.smoothness)
 
+    def left_in_leaves(self, size: float) -> Floats:
+        """The standard deviation of the noise that each round leaves in the values of its leaves."""
+        return self._grown() * self.rate(size) * self.noise.deviation / size
+
+    def _grown(self) -> Floats:
+        """What momentum makes of the move of each round until the end."""
+        momentum = float(exactly(self.momentum))
+        return np.asarray((1 - momentum ** np.arange(self.rounds, 0, -1)) / (1 - momentum))
+
     def _draw(self, value: Unbinned) -> dict[str, Any]:
         ranges = None if self.finding is None else self.finding._draw(value.unknown)["ranges"]
         rows = value.binned(ranges)
@@ -180,14 +188,12 @@ class BoostedTrees:
             moved = np.clip(-rate * noisy, -(2.0**100), 2.0**100)
             rows.move(places, moved, momentum)
             values[number, :, : tree.leaves] = moved
-        grown = (1 - momentum ** np.arange(self.rounds, 0, -1)) / (1 - momentum)
         return {
             "seed": seed,
             "weights": weights,
-            "values": values * grown[:, None, None],
+            "values": values * self._grown()[:, None, None],
             "size": size,
             "ranges": ranges,
-            "signal": np.column_stack([seen.total, np.sqrt(seen.variance)]),
         }
 
     def _counted(self, rows: LeafRows) -> float:
@@ -203,7 +209,7 @@ class Signal:
 
     def __init__(self, columns: int, deviation: float) -> None:
         self._deviation, self._drawn = deviation, np.zeros(columns)
-        self.total, self.variance = np.zeros(columns), np.zeros(columns)
+        self._total = np.zeros(columns)
         self._weights = np.full(columns, 1 / columns)
 
     def add(self, tree: Tree, noisy: Floats) -> None:
@@ -213,14 +219,13 @@ class Signal:
             axis = cube.ndim - 1 - place
             apart = cube - cube.mean(axis=axis, keepdims=True)
             freedom = cube.size * (1 - 1 / parts)
-            self.total[column] += float(np.minimum((apart * apart).sum(), 2.0**200)) - freedom
-            self.variance[column] += 2 * freedom
+            self._total[column] += float(np.minimum((apart * apart).sum(), 2.0**200)) - freedom
             self._drawn[column] += freedom
 
     def weights(self, number: int, rounds: int) -> Floats:
         """How likely each column is in a tree: uniform at first."""
         if number >= FIRST * rounds and number % EVERY == 0:
-            clear = np.sqrt(np.maximum(self.total / np.maximum(self._drawn, 1), 0))
+            clear = np.sqrt(np.maximum(self._total / np.maximum(self._drawn, 1), 0))
             uniform = np.full(len(clear), 1 / len(clear))
             whole = float(clear.sum())
             self._weights = uniform if not whole else (1 - ADAPTED) * uniform + ADAPTED * clear / whole
