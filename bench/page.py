@@ -60,6 +60,7 @@ COMMANDS = {
     "stats-regression": "stats_regression",
     "learning": "learning",
     "learning_additive": "learning_additive",
+    "learning_trees": "learning_trees",
     "learning_speed": "learning_speed",
     "spark_learning": "spark_learning",
     "gpu": "gpu",
@@ -87,6 +88,7 @@ PEERS = {
     "regression": ["diffprivlib"],
     "learning": ["opacus", "diffprivlib"],
     "learning_additive": ["interpret", "diffprivlib"],
+    "learning_trees": ["interpret", "diffprivlib"],
     "learning_speed": ["opacus"],
     "local": ["local"],
 }

@@ -16,11 +16,14 @@ from discreet.exact.laws import Shape
 from discreet.exact.rational import exactly
 from discreet.guarantees.unit import person, row
 from discreet.mechanisms.learning.additive_descent import AdditiveDescent
+from discreet.mechanisms.learning.boosted_trees import BoostedTrees
 from discreet.mechanisms.learning.found_ranges import FoundRanges
+from discreet.mechanisms.learning.leaf_counts import LeafCounts
 from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.selection.person_limits import PersonLimits
 from discreet.mechanisms.selection.support_limit import SupportLimit
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
+from discreet.rows.leaves import Bins
 from discreet.rows.losses import Logistic
 
 from ..refusing import refuses
@@ -290,6 +293,22 @@ CASES = {
         lambda m: m.guarantee(),
         lambda m: replace(m, noise=with_field("stddev", LESS)(m.noise)),
         ("Approx", "zCDP"),
+    ),
+    "BoostedTrees": Case(
+        lambda g: BoostedTrees.for_guarantee(
+            g, find=2, loss=Logistic(), clip=1, rounds=10, bins=Bins((9, 3), (True, False)), size=100
+        ),
+        lambda m: m.guarantee(),
+        lambda m: replace(m, noise=with_field("stddev", LESS)(m.noise)),
+        ("Approx", "zCDP"),
+    ),
+    "LeafCounts": Case(
+        lambda g: LeafCounts.for_guarantee(g, trees=5, shape=(2, 2), bins=Bins((9, 3), (True, False)), classes=3),
+        lambda m: m.guarantee(),
+        lambda m: replace(
+            m, noise=with_field("stddev" if isinstance(m.noise, dp.Gaussian) else "scale", LESS)(m.noise)
+        ),
+        ("Pure", "Approx", "zCDP", "Renyi"),
     ),
 }
 SUPPORTED = [(name, kind) for name, case in CASES.items() for kind in case.kinds]

@@ -140,6 +140,8 @@ NO_DATA: dict[str, str] = {
     "learn.Additive*.edit": _POST,
     "learn.Affine": _SETTING,
     "learn.Bins": _SETTING,
+    "learn.BoostedTrees[CR]*[a-z]": _SETTING,
+    "learn.RandomForest[CR]*[a-z]": _SETTING,
     "learn.Descent.gap_error": _SETTING,
     "learn.OneHot": _SETTING,
     "learn.Projection": _SETTING,

@@ -19,7 +19,7 @@ from discreet.rows.containers import Data
 from discreet.rows.leaves import Bins, LeafRows, Tree, public_words
 
 Floats = NDArray[np.float64]
-ROUNDS = 2000
+ROUNDS = 3000
 """The trees, if nothing is set. Chosen on generated tables, as are the two numbers of each class."""
 BLOCK = 2**15
 DRAWN = 500
@@ -38,7 +38,7 @@ class Boosted(BinnedModel):
     `importance_noise_` says how much that was. They are computed from the release, and cost nothing.
     """
 
-    _final_noise, _slope = 1.0, 0.5  # noise that may stay in a score, and where the slope of a row is clipped
+    _final_noise, _slope = 0.7, 0.5  # noise that may stay in a score, and where the slope of a row is clipped
     _mixed: tuple[Floats, Floats] | None
 
     def _mechanism(self, layout: Layout, size: int | None = None) -> BoostedTrees:

@@ -70,7 +70,7 @@ class BoostedTrees:
     rounds: int
     noise: Gaussian
     clip: Number
-    final_noise: Number = 1.0
+    final_noise: Number = 0.7
     learning_rate: Number | None = None
     momentum: Number = 0.9
     size: Number | None = None
