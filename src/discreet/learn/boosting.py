@@ -96,7 +96,9 @@ class Boosted(BinnedModel):
     def _importances(self) -> tuple[Floats, Floats]:
         check_is_fitted(self)
         if self._mixed is None:
-            change, noise = importances(self._trees(), np.asarray(self.release_.value["values"]), self._left, self._public)
+            change, noise = importances(
+                self._trees(), np.asarray(self.release_.value["values"]), self._left, self._public
+            )
             above = np.maximum(change - noise, 0)
             whole = max(float(above.sum()), float(noise.max()), 1e-300)
             self._mixed = above / whole, noise / whole
@@ -133,8 +135,8 @@ def summed(trees: list[Tree], values: Floats, codes: list[Any]) -> Floats:
 def importances(trees: list[Tree], values: Floats, left: Floats, bins: Bins) -> tuple[Floats, Floats]:
     """How much the scores change if one column is drawn anew, for each column, and how much of it is noise.
 
-    Both are half the mean square of the change, for `DRAWN` rows of cells that are drawn uniformly from the bins. `left`
-    is the standard deviation of the noise in the leaves of each tree.
+    Both are half the mean square of the change, for `DRAWN` rows of cells that are drawn uniformly from the bins.
+    `left` is the standard deviation of the noise in the leaves of each tree.
     """
     rows = [_cells(number, size) for number, size in enumerate(bins.sizes)]
     others = [_cells(len(rows) + number, size) for number, size in enumerate(bins.sizes)]

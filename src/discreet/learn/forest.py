@@ -91,8 +91,7 @@ class Forest(BinnedModel):
         self._mixed = None
         return self
 
-    feature_importances_ = Boosted.feature_importances_
-    importance_noise_ = Boosted.importance_noise_
+    feature_importances_, importance_noise_ = Boosted.feature_importances_, Boosted.importance_noise_
 
     def _importances(self) -> tuple[Floats, Floats]:
         check_is_fitted(self)
@@ -125,7 +124,8 @@ def deviation_of(noise: Any) -> float:
 
 
 class RandomForestClassifier(BinnedClassifier, Forest):
-    """Chooses among declared `classes` by their noisy counts in the leaves of random trees. With `delta=0` it is pure ε.
+    """Chooses among declared `classes` by their noisy counts in the leaves of random trees. Rows of any other class are left
+    out. With `delta=0` the promise is pure ε.
 
     >>> import numpy as np
     >>> age = np.tile(np.arange(100.0), 100)

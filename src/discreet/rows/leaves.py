@@ -61,7 +61,7 @@ class Tree:
 
     def places(self, codes: Sequence[Any]) -> NDArray[np.intp]:
         """The leaf of each row, by the bins of its columns."""
-        found = self.tables[0].take(codes[self.columns[0]], mode="clip")
+        found: NDArray[np.intp] = self.tables[0].take(codes[self.columns[0]], mode="clip")
         for column, table in zip(self.columns[1:], self.tables[1:], strict=True):
             found += table.take(codes[column], mode="clip")
         return found

@@ -89,7 +89,9 @@ class AdditiveDescent(Descent):
         if not find:
             return plain
         noise, counting = _calibrated(guarantee, plain, find, unit, rows_per_person)
-        return replace(plain, noise=noise, counting=counting, finding=ranges_beside(noise, plain.clip, plain.steps, find))
+        return replace(
+            plain, noise=noise, counting=counting, finding=ranges_beside(noise, plain.clip, plain.steps, find)
+        )
 
     def rate(self, size: float) -> float:
         """The learning rate for this many rows: as for `Descent`, with less noise in every weight."""

@@ -81,7 +81,7 @@ class LeafCounts:
         return compose([counted, self.finding.guarantee(self.finding.sensitivity(bound.unit, self._rows(bound)))])
 
     def _rows(self, bound: Sensitivity) -> int:
-        """How many rows a unit has that moves the leaves this far in L2. A square root that was rounded up is no row."""
+        """How many rows a unit has that moves the leaves this far in L2. A root that was rounded up is no row."""
         one = _moved(self.trees, self.classes) * (2 if bound.replaced else 1)
         return max(1, math.ceil(math.sqrt(bound.exact**2 / one) - 1e-9))
 
@@ -160,16 +160,14 @@ def forest_sensitivity(
     twice = 2 if who.neighbors == "replace" else 1
     amount = Fraction(moved * twice * rows) if pure else rows * sqrt_up(Fraction(moved * twice))
     grain = Fraction(1) if classes is not None else UNIT
-    return Sensitivity(
-        amount, "L1" if pure else "L2", unit=unit, dimension=max(2, moved * twice * rows), grain=grain
-    )
+    return Sensitivity(amount, "L1" if pure else "L2", unit=unit, dimension=max(2, moved * twice * rows), grain=grain)
 
 
 @lru_cache(maxsize=64)
 def _calibrated(
     guarantee: Guarantee, bound: Sensitivity, trees: int, classes: int | None, pure: bool, find: int
 ) -> Any:
-    """The least noise, on a lattice that contains all sums. It is cached, because cross-validation asks for it often."""
+    """The least noise, on a lattice that contains all sums. Cached: cross-validation asks for it often."""
     family: Any = Laplace if pure else Gaussian
     rough = family.for_guarantee(guarantee, sensitivity=bound)
     step = min(rough._step, UNIT)
@@ -180,6 +178,8 @@ def _calibrated(
     def make(size: Fraction) -> Any:
         noise = Gaussian._make(size, step)
         finding = ranges_beside(noise, 1, _moved(trees, classes), find)
-        return LeafCounts(bins=Bins((1,), (True,)), trees=trees, shape=(1, 1), classes=classes, noise=noise, finding=finding)
+        return LeafCounts(
+            bins=Bins((1,), (True,)), trees=trees, shape=(1, 1), classes=classes, noise=noise, finding=finding
+        )
 
     return calibrate_with_ranges(make, bound, guarantee, alone).noise
