@@ -124,8 +124,9 @@ def deviation_of(noise: Any) -> float:
 
 
 class RandomForestClassifier(BinnedClassifier, Forest):
-    """Chooses among declared `classes` by their noisy counts in the leaves of random trees. Rows of any other class are left
-    out. With `delta=0` the promise is pure ε.
+    """Chooses among declared `classes` by their noisy counts in the leaves of random trees.
+
+    Rows of any other class are left out. With `delta=0` the promise is pure ε.
 
     >>> import numpy as np
     >>> age = np.tile(np.arange(100.0), 100)

@@ -169,8 +169,9 @@ class LeafRows:
     def counts(self, places: NDArray[np.intp], leaves: int, classes: int) -> Ints:
         """How many rows of each class are in each leaf: classes × leaves. A row is counted once at most."""
         known = self._kept & (self._goal >= 0) & (self._goal < classes)
-        joint = (self._goal[known].astype(np.int64)) * leaves + places[known]
-        return np.bincount(joint, minlength=classes * leaves).reshape(classes, leaves).astype(np.int64)
+        joint = np.where(known, self._goal, 0.0).astype(np.int64) * leaves + places
+        counted = np.bincount(joint, known.astype(np.float64), classes * leaves)
+        return counted.reshape(classes, leaves).astype(np.int64)
 
     def totals(self, places: NDArray[np.intp], leaves: int, unit: Fraction) -> Ints:
         """How many rows are in each leaf, and the sums of their targets, clipped to ±1 and in whole `unit`s."""

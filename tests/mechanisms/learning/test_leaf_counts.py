@@ -56,8 +56,8 @@ def test_everything_together_keeps_the_promise_tightly(goal: Any, find: int, cla
     assert m.error(0.95).amount > 0
 
 
-def test_the_exact_law_of_a_small_forest() -> None:
-    """Two trees of two leaves: with and without a row, every output is at most e^ε times likelier, and once it is."""
+def test_the_largest_loss_of_a_small_forest_is_epsilon() -> None:
+    """Two trees of two leaves, with and without a row: some output is e^ε times likelier, and none more."""
     m = made(dp.Pure(epsilon=1), trees=2, shape=(1, 2), bins=Bins((3,), (True,)), classes=2)
     scale = float(exactly(m.noise.scale))
     near, far = (LeafRows([np.array(codes)], np.array(goal)) for codes, goal in (([0, 1], [0.0, 1.0]), ([0], [0.0])))
