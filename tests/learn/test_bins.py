@@ -49,6 +49,18 @@ def test_any_container_gives_the_same_features(encode: str) -> None:
         assert np.linalg.norm(known, axis=1).max() <= 1 + 1e-12
 
 
+def test_numbers_with_a_mask_are_numbers() -> None:
+    """The type decides, whether a cell is missing or not."""
+    for missing in (None, 3):
+        frame = pd.DataFrame({"a": pd.array([1, missing], "Int64"), "b": pd.array([0.5, missing], "Float64")})
+        frame["c"] = pd.array([True, None if missing is None else False], "boolean")
+        made = dp.learn.Bins(ranges={"a": (0, 8), "b": (0, 1)}, encode="codes").fit(frame)
+        assert [one.bins for one in made.bins_] == [10, 77, 3]
+        assert (made.transform(frame)[1] == [9, 76, 2]).all() == (missing is None)
+        assert made.transform(pa.table(frame)).tolist() == made.transform(frame).tolist()
+        assert dp.learn.Bins().fit(frame[["a", "b"]]).release_.value["ranges"].shape == (2, 2)
+
+
 def test_bins_of_cells() -> None:
     made = dp.learn.Bins(encode="codes", **DECLARED).fit(pd.DataFrame(ROWS))
     age, city, well = made.transform(pd.DataFrame(ROWS)).T

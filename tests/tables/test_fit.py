@@ -63,6 +63,21 @@ def test_ranges_and_choices_make_a_good_model() -> None:
     assert model.coef_[0, 0] > 0
 
 
+def test_an_additive_model_takes_ranges_and_choices_as_they_are() -> None:
+    table, ledger = opened()
+    model = dp.learn.AdditiveClassifier(epsilon=3, delta=1e-6, classes=[0, 1])
+    features = {"age": (0, 120), "cost": (0, 5000), "city": CITIES}
+    assert "AdditiveClassifier" in str(table.explain.fit(model, features=features, target="readmitted"))
+    table.fit(model, features=features, target="readmitted")
+    assert [*model.shapes_] == ["age", "cost", "city"]
+    assert model.shapes_["city"].labels == (*CITIES, "other")
+    assert model.release_.value["ranges"] is None
+    assert model.rows_per_person == 2
+    known = visits()
+    assert model.score({name: known[name] for name in features}, known["readmitted"]) > 0.7
+    assert len(ledger.entries()) == 1
+
+
 def test_a_person_has_no_more_rows_than_may_be() -> None:
     """One person of a thousand rows moves the model's sums no more than the declared two."""
     data = visits(50, 2)

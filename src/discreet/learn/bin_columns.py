@@ -66,13 +66,21 @@ class Columns:
         """The type of a column, by its container alone."""
         part = self.parts[place]
         kept = in_arrow(part[:0])
+        own = getattr(part, "dtype", None)
         kind = column(part[:0]).dtype.kind
+        if kind == "O" and getattr(own, "na_value", None) is not None:  # numbers of pandas with a mask
+            kind = getattr(own, "kind", "O")
         if kind in "biu":
             return WHOLE
         if kind == "f":
             return NUMBER
-        own = getattr(part, "dtype", None)
         return OBJECT if kept is None and kind == "O" and (own is None or own == np.dtype(object)) else OTHER
+
+    def is_boolean(self, place: int) -> bool:
+        """Whether a column has only True and False, by its type."""
+        return (
+            column(self.parts[place][:0]).dtype.kind == "b" or str(getattr(self.parts[place], "dtype", "")) == "boolean"
+        )
 
     def numbers(self, place: int) -> Floats:
         """The cells of a column as doubles. NaN for a cell that is not a number."""
@@ -187,7 +195,7 @@ def declare(columns: Columns, ranges: Any, categories: Any) -> list[Declared]:
                 f"its range, as in ranges={{{name!r}: (0, 1)}}.",
                 code="learn-feature-type",
             )
-        elif column(columns.parts[place][:0]).dtype.kind == "b":
+        elif columns.is_boolean(place):
             found.append(Declared(name, kind, range=(0.0, 1.0)))
         else:
             found.append(Declared(name, kind))

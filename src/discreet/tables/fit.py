@@ -47,6 +47,16 @@ class Feature:
         return self.choices is not None and self.kind not in ("date", "timestamp")
 
     @property
+    def known(self) -> list[Any]:
+        """The choices as the cells of this column are read."""
+        choices = self.choices or ()
+        return list(choices) if self.listed else [number_of_day(choice) for choice in choices]
+
+    def cells(self, values: Any) -> NDArray[Any]:
+        """The cells of this column: numbers as doubles, whatever is missing, and choices as they are."""
+        return doubles(values) if self.choices is None else column(values)
+
+    @property
     def names(self) -> list[str]:
         return [self.name] if self.choices is None else [f"{self.name}={choice}" for choice in self.choices]
 
@@ -56,8 +66,7 @@ class Feature:
         """
         if self.choices is None:
             return doubles(values)[:, None]
-        known = self.choices if self.listed else [number_of_day(choice) for choice in self.choices]
-        place = {choice: number for number, choice in enumerate(known)}
+        place = {choice: number for number, choice in enumerate(self.known)}
         found = np.array([place_of(cell, place) for cell in cells(values)], dtype=np.int64).reshape(-1, 1)
         return np.asarray(found == np.arange(len(self.choices)), dtype=np.float64)
 
@@ -158,6 +167,8 @@ def _fit(estimator: Estimator, ledger: Ledger, rows: BoundedRows, features: Feat
     else:
         found = rows.columns(list(kinds), kinds)
         labels = [] if target is None else [column(found[target])]
+        if _bins(estimator):
+            return estimator.fit({one.name: one.cells(found[one.name]) for one in chosen}, *labels)
         done = estimator.fit(_table(chosen, found), *labels)
     done.feature_names_in_ = np.array([name for one in chosen for name in one.names], dtype=object)
     return done
@@ -203,9 +214,17 @@ def _prepare(
         )
     inner = "estimator__" if hasattr(estimator, "estimator") else ""  # a search tunes the estimator that it contains
     ranges = _ranges(chosen, getattr(estimator, "estimator", estimator))
-    settings = {"ledger": ledger, "rows_per_person": rows.of_one}
+    settings: dict[str, Any] = {"ledger": ledger, "rows_per_person": rows.of_one}
+    if _bins(estimator) and estimator.ranges is None and estimator.categories is None:
+        settings["ranges"] = {one.name: one.between for one in chosen if one.between is not None}
+        settings["categories"] = {one.name: one.known for one in chosen if one.choices is not None}
     estimator.set_params(**settings, **({} if ranges is None else {f"{inner}feature_ranges": ranges}))
     return chosen
+
+
+def _bins(estimator: Any) -> bool:
+    """Whether an estimator puts columns into bins itself, and so takes choices as they are."""
+    return hasattr(estimator, "ranges") and hasattr(estimator, "categories")
 
 
 def comparable_columns(rows: BoundedRows) -> dict[str, NDArray[Any]]:

@@ -12,6 +12,7 @@ import pytest
 
 import discreet as dp
 from discreet import testing
+from discreet.audit.auditor import audit
 from discreet.exact.rational import exactly
 from discreet.guarantees.privacy_loss.compose import compose
 from discreet.mechanisms.learning import additive_descent, found_ranges
@@ -138,6 +139,30 @@ def test_ranges_hold_most_numbers_at_any_scale() -> None:
         assert high - low < 3 * (values.max() - values.min())
     nothing = m._draw(NumberColumns([np.full(9, np.nan), np.array([np.inf]), np.zeros(0), shape, shape]))["ranges"]
     assert np.all(nothing[:, 0] < nothing[:, 1])
+
+
+# --- what an attacker sees --------------------------------------------------------------------------------------------
+
+
+def canary_score(m: AdditiveDescent, present: bool) -> float:
+    """The weight of a bin that only the canary is in."""
+    many = 6 if present else 5
+    codes = [np.append(np.zeros(5, dtype=np.int64), 2)[:many], np.zeros(many, dtype=np.int64), np.zeros(many, np.int64)]
+    return float(m._draw(Rows(codes, np.array([0.0, 1, 0, 1, 0, 1])[:many]))["weights"][2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [1, 10])
+def test_an_audit_with_a_canary_finds_no_more_than_is_claimed(epsilon: int) -> None:
+    """False alarms below 1e-5; without noise it fires."""
+    kept: dict[str, Any] = {"steps": 1, "size": 10, "average": "last", "learning_rate": 1}
+    m = made(dp.Approx(epsilon=epsilon, delta=1e-5), **kept)
+    found = audit(lambda present: canary_score(m, present), True, False, samples=1500, epsilon=epsilon, delta=1e-5)
+    assert found.passed, found
+    assert epsilon < 10 or found.epsilon_lower > 0.5
+    with testing.no_noise():
+        bare = audit(lambda present: canary_score(m, present), True, False, samples=1500, epsilon=1, delta=1e-5)
+    assert not bare.passed
 
 
 # --- seeded bugs ------------------------------------------------------------------------------------------------------
