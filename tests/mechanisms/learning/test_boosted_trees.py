@@ -11,6 +11,7 @@ import pytest
 
 import discreet as dp
 from discreet import testing
+from discreet.audit.auditor import audit
 from discreet.exact.rational import exactly
 from discreet.guarantees.privacy_loss.compose import compose
 from discreet.mechanisms.learning import boosted_trees
@@ -155,6 +156,40 @@ def test_the_rate_leaves_the_asked_noise() -> None:
     assert total == pytest.approx(0.01)
     assert np.linalg.norm(m.left_in_leaves(60)) < total
     assert made(learning_rate=0.5).rate(60) == 0.5
+
+
+# --- what an attacker sees --------------------------------------------------------------------------------------------
+
+
+def canary_score(m: Any, shapes: Any, present: bool) -> float:
+    """What is released of the leaf that the canary is in, and few others."""
+    codes = [np.append(np.zeros(5, dtype=np.int64), size - 1) for size in BINS.sizes]
+    many = 6 if present else 5
+    drawn = m._draw(Rows([one[:many] for one in codes], np.array([0.0, 1, 0, 1, 0, 1])[:many]))
+    tree = BINS.tree(drawn["seed"], 0, shapes)
+    return float(drawn["values"][0, -1, tree.places(codes)[5]])
+
+
+def check_by_audit(make: Callable[[Any], Any], shapes: Any, epsilon: int) -> None:
+    """An audit with a canary finds no more than is claimed. False alarms are below 1e-5, and without noise it fires."""
+    m = make(dp.Approx(epsilon=epsilon, delta=1e-5))
+
+    def score(present: bool) -> float:
+        return canary_score(m, shapes, present)
+
+    found = audit(score, True, False, samples=1500, epsilon=epsilon, delta=1e-5)
+    assert found.passed, found
+    assert epsilon < 10 or found.epsilon_lower > 0.5
+    with testing.no_noise():
+        bare = audit(score, True, False, samples=1500, epsilon=1, delta=1e-5)
+    assert not bare.passed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [1, 10])
+def test_an_audit_finds_no_more_than_is_claimed(epsilon: int) -> None:
+    kept: dict[str, Any] = {"rounds": 1, "size": 10, "momentum": 0, "learning_rate": 1}
+    check_by_audit(lambda goal: made(goal, **kept), SHAPES, epsilon)
 
 
 # --- seeded bugs ------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from discreet.mechanisms.learning.leaf_counts import UNIT, LeafCounts, forest_se
 from discreet.rows.leaves import Bins, LeafRows
 
 from ...refusing import refuses
-from .test_boosted_trees import BINS, CODES, REPLACED, TARGETS, Rows
+from .test_boosted_trees import BINS, CODES, REPLACED, TARGETS, Rows, check_by_audit
 
 GOAL = dp.Approx(epsilon=1, delta=1e-6)
 SHAPE = (3, 2)
@@ -77,6 +77,12 @@ def test_parts_that_do_not_fit_are_refused() -> None:
         replace(made(), noise=dp.Gaussian(stddev=3, step=1))
     with refuses(dp.InvalidArgument, "part-does-not-fit"):
         replace(made(find=1), noise=made(dp.Pure(epsilon=1)).noise)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [1, 10])
+def test_an_audit_finds_no_more_than_is_claimed(epsilon: int) -> None:
+    check_by_audit(lambda goal: made(goal, trees=1), [SHAPE], epsilon)
 
 
 # --- seeded bugs ------------------------------------------------------------------------------------------------------
