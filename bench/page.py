@@ -63,6 +63,7 @@ COMMANDS = {
     "learning_additive": "learning_additive",
     "learning_clusters": "learning_clusters",
     "learning_images": "learning_images",
+    "learning_trees": "learning_trees",
     "learning_speed": "learning_speed",
     "spark_learning": "spark_learning",
     "gpu": "gpu",
@@ -95,6 +96,7 @@ PEERS = {
     "learning": ["opacus", "diffprivlib"],
     "learning_additive": ["interpret", "diffprivlib"],
     "learning_clusters": ["diffprivlib"],
+    "learning_trees": ["interpret", "diffprivlib"],
     "learning_speed": ["opacus"],
     "local": ["local"],
 }

@@ -17,8 +17,10 @@ from discreet.exact.rational import exactly
 from discreet.guarantees.unit import person, row
 from discreet.mechanisms.counts.step_tallies import StepTallies
 from discreet.mechanisms.learning.additive_descent import AdditiveDescent
+from discreet.mechanisms.learning.boosted_trees import BoostedTrees
 from discreet.mechanisms.learning.centered_descent import CenteredDescent
 from discreet.mechanisms.learning.found_ranges import WithFoundRanges
+from discreet.mechanisms.learning.leaf_counts import LeafCounts
 from discreet.mechanisms.learning.lloyd import Lloyd
 from discreet.mechanisms.learning.mixture import MixtureSteps
 from discreet.mechanisms.learning.quantile_ranges import QuantileRanges
@@ -31,6 +33,7 @@ from discreet.mechanisms.quantiles.rank_scores import RankScores
 from discreet.mechanisms.selection.person_limits import PersonLimits
 from discreet.mechanisms.selection.support_limit import SupportLimit
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
+from discreet.rows.leaves import Bins
 from discreet.rows.losses import Logistic, Softmax
 
 from ..refusing import refuses
@@ -413,6 +416,22 @@ CASES = {
         lambda m: m.guarantee(),
         lambda m: replace(m, noise=with_field("stddev", LESS)(m.noise)),
         ("Approx", "zCDP"),
+    ),
+    "BoostedTrees": Case(
+        lambda g: BoostedTrees.for_guarantee(
+            g, find=2, loss=Logistic(), clip=1, rounds=10, bins=Bins((9, 3), (True, False)), size=100
+        ),
+        lambda m: m.guarantee(),
+        lambda m: replace(m, noise=with_field("stddev", LESS)(m.noise)),
+        ("Approx", "zCDP"),
+    ),
+    "LeafCounts": Case(
+        lambda g: LeafCounts.for_guarantee(g, trees=5, shape=(2, 2), bins=Bins((9, 3), (True, False)), classes=3),
+        lambda m: m.guarantee(),
+        lambda m: replace(
+            m, noise=with_field("stddev" if isinstance(m.noise, dp.Gaussian) else "scale", LESS)(m.noise)
+        ),
+        ("Pure", "Approx", "zCDP", "Renyi"),
     ),
 }
 SUPPORTED = [(name, kind) for name, case in CASES.items() for kind in case.kinds]

@@ -237,6 +237,28 @@ ESTIMATORS: list[Call] = [
         extremes=tuple(Example(far.row, label) for far in FAR for label in ("no", "yes")),
     ),
     of_estimator(
+        "BoostedTreesClassifier",
+        lambda: learn.BoostedTreesClassifier(classes=["no", "yes"], ranges=ENDS, n_samples=240, rounds=3, **GOAL),
+        examples(("no", "yes")), None,
+        extremes=tuple(Example(far.row, label) for far in FAR for label in ("no", "yes")),
+    ),
+    of_estimator(
+        "BoostedTreesRegressor",
+        lambda: learn.BoostedTreesRegressor(ranges=ENDS, target_range=(-1, 1), n_samples=240, rounds=3, **GOAL),
+        numbers(), None, extremes=FAR,
+    ),
+    of_estimator(
+        "RandomForestClassifier",
+        lambda: learn.RandomForestClassifier(classes=["no", "yes"], ranges=ENDS, n_samples=240, n_estimators=3, **GOAL),
+        examples(("no", "yes")), None,
+        extremes=tuple(Example(far.row, label) for far in FAR for label in ("no", "yes")),
+    ),
+    of_estimator(
+        "RandomForestRegressor",
+        lambda: learn.RandomForestRegressor(ranges=ENDS, target_range=(-1, 1), n_samples=240, n_estimators=3, **GOAL),
+        numbers(), None, extremes=FAR,
+    ),
+    of_estimator(
         "PrivateSearch",
         lambda: Searching(learn.LogisticRegression(classes=["no", "yes"], n_samples=240, feature_ranges=ENDS),
                           [{"steps": 2}], **GOAL),

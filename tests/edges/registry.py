@@ -141,6 +141,8 @@ NO_DATA: dict[str, str] = {
     "learn.Affine": _SETTING,
     "learn.Bins": _SETTING,
     "learn.Descent": _SETTING,
+    "learn.BoostedTrees[CR]*[a-z]": _SETTING,
+    "learn.RandomForest[CR]*[a-z]": _SETTING,
     "learn.Descent.gap_error": _SETTING,
     "learn.OneHot": _SETTING,
     "learn.Projection": _SETTING,

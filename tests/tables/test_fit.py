@@ -78,6 +78,25 @@ def test_an_additive_model_takes_ranges_and_choices_as_they_are() -> None:
     assert len(ledger.entries()) == 1
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        dp.learn.BoostedTreesClassifier(epsilon=3, delta=1e-6, classes=[0, 1], rounds=100),
+        dp.learn.RandomForestClassifier(epsilon=3, delta=1e-6, classes=[0, 1]),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_trees_take_ranges_and_choices_as_they_are(model: Any) -> None:
+    table, ledger = opened()
+    features = {"age": (0, 120), "cost": (0, 5000), "city": CITIES}
+    table.fit(model, features=features, target="readmitted")
+    assert model.release_.value["ranges"] is None
+    assert model.rows_per_person == 2
+    known = visits()
+    assert model.score({name: known[name] for name in features}, known["readmitted"]) > 0.6
+    assert len(ledger.entries()) == 1
+
+
 def test_a_person_has_no_more_rows_than_may_be() -> None:
     """One person of a thousand rows moves the model's sums no more than the declared two."""
     data = visits(50, 2)

@@ -2,11 +2,13 @@
 
 from discreet.learn.additive import AdditiveClassifier, AdditiveRegressor
 from discreet.learn.bins import Bins
+from discreet.learn.boosting import BoostedTreesClassifier, BoostedTreesRegressor
 from discreet.learn.checks import expected_failed_checks
 from discreet.learn.classification import LinearSVC, LogisticRegression
 from discreet.learn.clustering import KMeans
 from discreet.learn.decomposition import PCA
 from discreet.learn.features import FeatureClassifier, Scattering
+from discreet.learn.forest import RandomForestClassifier, RandomForestRegressor
 from discreet.learn.linear import LinearRegression, Ridge
 from discreet.learn.mixture import GaussianMixture
 from discreet.learn.naive_bayes import GaussianNB
@@ -23,6 +25,8 @@ __all__ = [
     "AdditiveRegressor",
     "Affine",
     "Bins",
+    "BoostedTreesClassifier",
+    "BoostedTreesRegressor",
     "Box",
     "Descent",
     "FeatureClassifier",
@@ -38,6 +42,8 @@ __all__ = [
     "PrivateSearch",
     "Projection",
     "QuantileRegressor",
+    "RandomForestClassifier",
+    "RandomForestRegressor",
     "RangeScaler",
     "Ridge",
     "Scattering",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -71,8 +72,7 @@ class AdditiveDescent(Descent):
     def _counts_moved(self, bound: Sensitivity) -> Sensitivity:
         """How far the unit of this bound can move the histograms."""
         finding: Any = self.finding
-        clips = math.ceil(bound.exact / exactly(self.clip))
-        return finding.sensitivity(bound.unit, -(-clips // 2) if bound.replaced else clips)  # type: ignore[no-any-return]
+        return finding.sensitivity(bound.unit, rows_of(bound, self.clip))  # type: ignore[no-any-return]
 
     @classmethod
     def for_guarantee(
@@ -89,7 +89,9 @@ class AdditiveDescent(Descent):
         if not find:
             return plain
         noise, counting = _calibrated(guarantee, plain, find, unit, rows_per_person)
-        return replace(plain, noise=noise, counting=counting, finding=_finding(noise, plain, find))
+        return replace(
+            plain, noise=noise, counting=counting, finding=ranges_beside(noise, plain.clip, plain.steps, find)
+        )
 
     def rate(self, size: float) -> float:
         """The learning rate for this many rows: as for `Descent`, with less noise in every weight."""
@@ -121,11 +123,33 @@ class AdditiveDescent(Descent):
         return super()._draw(value.binned(ranges)) | {"ranges": ranges}
 
 
-def _finding(noise: Gaussian, plain: Descent, columns: int) -> QuantileRanges:
-    """Histograms that cost `SHARE` of what the steps with this noise cost."""
-    squared = (noise._size / exactly(plain.clip)) ** 2 / plain.steps  # of all steps together, over that of a row
+def rows_of(bound: Sensitivity, clip: Number) -> int:
+    """How many rows a unit has that moves a sum this far: one for each clip, or for two if rows are replaced."""
+    clips = math.ceil(bound.exact / exactly(clip))
+    return -(-clips // 2) if bound.replaced else clips
+
+
+def ranges_beside(noise: Gaussian, clip: Number, steps: int, columns: int) -> QuantileRanges:
+    """Histograms that cost `SHARE` of what so many steps with this noise cost."""
+    squared = (noise._size / exactly(clip)) ** 2 / steps  # of all steps together, over that of a row
     deviation = tidy(significant(sqrt_up(squared * (1 + REFINED) * columns / SHARE), up=True))
     return QuantileRanges(columns=columns, coarse=deviation, fine=deviation)
+
+
+def calibrate_with_ranges(make: Callable[[Fraction], Any], bound: Sensitivity, guarantee: Guarantee, alone: Any) -> Any:
+    """The mechanism of the family `make(size of the noise)` with the least noise, if `alone` is what it would be
+    without ranges that are found as well.
+    """
+
+    def keeps(m: Any) -> bool:
+        return meets(m.guarantee(bound), guarantee)
+
+    # a replaced row moves a sum twice as far as an added one, and counts √2 times as far
+    start = alone._size * sqrt_up(1 + SHARE / (2 if bound.replaced else 1))
+    for more in (0, Fraction(1, 10**8), Fraction(1, 10**6), Fraction(1, 10**4)):
+        if keeps(made := make(significant(start * (1 + more), up=True, digits=10))):
+            return made
+    return least_noise(make, keeps, significant(start, up=True))
 
 
 @lru_cache(maxsize=64)
@@ -138,17 +162,8 @@ def _calibrated(
 
     def make(size: Fraction) -> Any:
         noise = Gaussian._make(size, unit_of(plain.clip))
-        return replace(
-            plain, noise=noise, counting=drawn.counting(noise, pure=False), finding=_finding(noise, plain, columns)
-        )
+        finding = ranges_beside(noise, plain.clip, plain.steps, columns)
+        return replace(plain, noise=noise, counting=drawn.counting(noise, pure=False), finding=finding)
 
-    def keeps(m: Any) -> bool:
-        return meets(m.guarantee(bound), guarantee)
-
-    # a replaced row moves a sum twice as far as an added one, and counts √2 times as far
-    start = plain.noise._size * sqrt_up(1 + SHARE / (2 if bound.replaced else 1))
-    for more in (0, Fraction(1, 10**8), Fraction(1, 10**6), Fraction(1, 10**4)):
-        if keeps(made := make(significant(start * (1 + more), up=True, digits=10))):
-            return made.noise, made.counting
-    made = least_noise(make, keeps, significant(start, up=True))
+    made = calibrate_with_ranges(make, bound, guarantee, plain.noise)
     return made.noise, made.counting
