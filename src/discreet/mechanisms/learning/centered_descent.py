@@ -27,6 +27,8 @@ SHARE = Fraction(1, 50)
 """What the mean may cost: this part of the squared sensitivity in deviations."""
 STEP = Fraction(1, 2**20)
 """The unit in which rows are added."""
+_LONGER = 64.0
+"""Rows less their mean are made so much longer than 1 and then clipped to it: nearly all have norm 1 again."""
 _LEAST = 0.05
 """Rows are taken to be at least this far from their mean, squared."""
 
@@ -119,6 +121,6 @@ class CenteredDescent:
         spread = float(exactly(self.noise.stddev)) / rows
         length = float(center @ center) - len(center) * spread**2  # noise adds to the length of a mean
         center = center / max(1.0, math.sqrt(max(length, 0.0)))
-        scale = 1 / math.sqrt(max(1 - length, _LEAST))
+        scale = _LONGER / math.sqrt(max(1 - length, _LEAST))
         drawn = replace(self.descent, size=rows)._draw(value.less(center, scale))
         return {**drawn, "center": center, "scale": scale}
