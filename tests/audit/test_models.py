@@ -281,6 +281,7 @@ def test_models_that_cannot_be_audited() -> None:
         membership_score({"city": [1]}, ROWS)
 
 
+@pytest.mark.slow
 def test_scores_of_all_kinds_prefer_what_was_seen() -> None:
     learn = dp.learn
     seen, other = ROWS[:1], -ROWS[:1]

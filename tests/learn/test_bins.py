@@ -25,7 +25,7 @@ ROWS = {"age": [3.0, 60.0, 119.0, np.nan], "city": ["Oslo", "Bonn", "Koper", "Os
 DECLARED: dict[str, Any] = {"ranges": {"age": (0, 120)}, "categories": {"city": ["Oslo", "Koper"]}}
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 def test_scikit_learns_own_checks() -> None:
     made = dp.learn.Bins()
     with warnings.catch_warnings():

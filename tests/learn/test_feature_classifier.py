@@ -132,12 +132,12 @@ class Doubled:
 
 def test_images_are_learned_through_scattering() -> None:
     """Stripes across and along: the same mean, told apart by wavelets only."""
-    labels = RANDOM.integers(0, 2, 400)
-    waves = 0.5 + 0.3 * np.sin(np.arange(16) * 1.5 + RANDOM.random((400, 1)) * 6)
+    labels = RANDOM.integers(0, 2, 200)
+    waves = 0.5 + 0.3 * np.sin(np.arange(16) * 1.5 + RANDOM.random((200, 1)) * 6)
     images = np.where(labels[:, None, None], waves[:, :, None], waves[:, None, :]) + 0.1 * RANDOM.normal(
-        size=(400, 16, 16)
+        size=(200, 16, 16)
     )
-    model = FeatureClassifier(features=Scattering(shape=(16, 16)), epsilon=20, delta=1e-5, classes=[0, 1], steps=50)
+    model = FeatureClassifier(features=Scattering(shape=(16, 16)), epsilon=40, delta=1e-5, classes=[0, 1], steps=50)
     assert model.fit(images, labels).score(images, labels) > 0.9
 
 
