@@ -145,9 +145,6 @@ class Additive(BinnedModel):
         self.shapes_, self._bins, self._paired = shapes, bins, pairs
         self._keep_intercept(constant)
 
-    def _take_ranges(self, ranges: Any) -> None:
-        """Store the range of the target, if it was found."""
-
     def _keep_intercept(self, constant: Floats) -> None:
         self.intercept_ = float(constant[0]) if len(constant) == 1 else constant
 
@@ -269,10 +266,6 @@ class AdditiveClassifier(BinnedClassifier, Additive):
         self.steps, self.clip, self.learning_rate, self.radius = steps, clip, learning_rate, radius
         self.rows_per_person, self.ledger = rows_per_person, ledger
 
-    def _keep_intercept(self, constant: Floats) -> None:
-        super()._keep_intercept(constant)
-        self.classes_ = np.array(self._declared())
-
 
 class AdditiveRegressor(BinnedRegressor, Additive):
     """Predicts a number by a sum of shapes, one for each column, with the squared error.
@@ -304,11 +297,6 @@ class AdditiveRegressor(BinnedRegressor, Additive):
         self.ranges, self.categories, self.pairs, self.n_samples = ranges, categories, pairs, n_samples
         self.steps, self.clip, self.learning_rate, self.radius = steps, clip, learning_rate, radius
         self.rows_per_person, self.ledger = rows_per_person, ledger
-
-    def _mechanism(self, layout: Layout, size: int | None = None) -> AdditiveDescent:
-        if not self._finds_target():
-            self._ends(None)  # refuses bad ranges before anything is spent
-        return super()._mechanism(layout, size)
 
     def _keep_intercept(self, constant: Floats) -> None:
         low, high = self.target_range_

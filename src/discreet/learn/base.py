@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -257,6 +257,19 @@ def numbers_of(y: Data) -> Floats:
     """Targets as doubles. A cell that is not a number counts as missing, and so does a column of another type."""
     column = on_host(y)
     return doubles(column) if column.dtype.kind in "biufO" else np.full(len(column), np.nan)
+
+
+def declared_classes(classes: Any) -> list[Any]:
+    """The declared classes. Raises if they are missing, or if one is there twice."""
+    if classes is None or isinstance(classes, str) or not isinstance(classes, Sequence | np.ndarray):
+        raise InvalidArgument(
+            "classes must be declared, such as classes=[0, 1]. Which classes occur in the data is private.",
+            code="learn-not-declared",
+        )
+    listed = list(classes)
+    if len(listed) < 2 or len(set(listed)) != len(listed):
+        raise InvalidArgument("classes must have at least two labels, all different.", code="learn-classes")
+    return listed
 
 
 def places_of(y: Data, classes: list[Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_count, exactly
 from discreet.extras import need
 from discreet.guarantees.guarantee import Guarantee
-from discreet.learn.base import Private, column_of, numbers_of, places_of
+from discreet.learn.base import Private, column_of, declared_classes, numbers_of, places_of
 from discreet.learn.bin_columns import Columns, Declared, declare, declared_width, place_of_column
 from discreet.learn.bin_tables import PAIRED, ColumnBins, bins_for, pair_features
 from discreet.rows.binned import BinnedExamples, BinTables, NumberColumns
@@ -119,6 +119,10 @@ class BinnedModel(Private):
     def _mechanism(self, layout: Layout, size: int | None = None) -> Any:
         raise NotImplementedError
 
+    def _take_ranges(self, ranges: Any) -> None:
+        """Store what predictions need besides the fit: the classes, or the range of the target."""
+        raise NotImplementedError
+
     def _scores(self, X: Data) -> Floats:
         """Classes × rows."""
         raise NotImplementedError
@@ -160,15 +164,10 @@ class BinnedClassifier(_mixins.ClassifierMixin, BinnedModel):  # type: ignore[mi
     """Chooses among declared `classes` by their scores."""
 
     def _declared(self) -> list[Any]:
-        if self.classes is None or isinstance(self.classes, str) or not isinstance(self.classes, Sequence | np.ndarray):
-            raise InvalidArgument(
-                "classes must be declared, such as classes=[0, 1]. Which classes occur in the data is private.",
-                code="learn-not-declared",
-            )
-        listed = list(self.classes)
-        if len(listed) < 2 or len(set(listed)) != len(listed):
-            raise InvalidArgument("classes must have at least two labels, all different.", code="learn-classes")
-        return listed
+        return declared_classes(self.classes)
+
+    def _take_ranges(self, ranges: Any) -> None:
+        self.classes_ = np.array(self._declared())
 
     def _loss(self) -> Loss | Softmax:
         many = len(self._declared())
@@ -230,6 +229,11 @@ class BinnedRegressor(_mixins.RegressorMixin, BinnedModel):  # type: ignore[misc
         with np.errstate(all="ignore"):  # a warning would reveal something about a target
             return np.clip((targets - (low / 2 + high / 2)) / (high / 2 - low / 2), -1.0, 1.0)
 
+    def _mechanism(self, layout: Layout, size: int | None = None) -> Any:
+        if not self._finds_target():
+            self._ends(None)  # refuses bad ranges before anything is spent
+        return super()._mechanism(layout, size)
+
     def _take_ranges(self, ranges: Any) -> None:
         self.target_range_ = self._ends(None if ranges is None else ranges[-1])
 
@@ -240,3 +244,11 @@ class BinnedRegressor(_mixins.RegressorMixin, BinnedModel):  # type: ignore[misc
     def predict(self, X: Data) -> Any:
         """The prediction for each row, within the range of the target."""
         return np.clip(self._scores(X)[0], *self.target_range_)
+
+
+class TreeRegressor(BinnedRegressor):
+    """A regressor whose trees give scores between −1 and 1, the ends of the range of the target."""
+
+    def _scores(self, X: Data) -> Floats:
+        low, high = getattr(self, "target_range_", (-1.0, 1.0))
+        return super()._scores(X) * self._spread() + low / 2 + high / 2

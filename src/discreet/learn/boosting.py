@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, exactly
 from discreet.learn.base import check_is_fitted, keep_columns
-from discreet.learn.binned_models import BinnedClassifier, BinnedModel, BinnedRegressor, Layout, UnbinnedRows
+from discreet.learn.binned_models import BinnedClassifier, BinnedModel, Layout, TreeRegressor, UnbinnedRows
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.boosted_trees import SHAPES, BoostedTrees
 from discreet.rows.arrays import on_host
@@ -104,9 +104,6 @@ class Boosted(BinnedModel):
             self._mixed = above / whole, noise / whole
         return self._mixed
 
-    def _take_ranges(self, ranges: Any) -> None:
-        """Store what the model needs besides its trees."""
-
     def _scores(self, X: Data) -> Floats:
         """Classes × rows."""
         check_is_fitted(self)
@@ -192,11 +189,8 @@ class BoostedTreesClassifier(BinnedClassifier, Boosted):
         self.rounds, self.clip, self.learning_rate = rounds, clip, learning_rate
         self.rows_per_person, self.ledger = rows_per_person, ledger
 
-    def _take_ranges(self, ranges: Any) -> None:
-        self.classes_ = np.array(self._declared())
 
-
-class BoostedTreesRegressor(BinnedRegressor, Boosted):
+class BoostedTreesRegressor(TreeRegressor, Boosted):
     """Predicts a number by a sum of small trees, with the squared error.
 
     `target_range` is a public (low, high). Targets outside are read as the nearest end. Without it, the range is found
@@ -224,12 +218,3 @@ class BoostedTreesRegressor(BinnedRegressor, Boosted):
         self.ranges, self.categories, self.n_samples = ranges, categories, n_samples
         self.rounds, self.clip, self.learning_rate = rounds, clip, learning_rate
         self.rows_per_person, self.ledger = rows_per_person, ledger
-
-    def _mechanism(self, layout: Layout, size: int | None = None) -> BoostedTrees:
-        if not self._finds_target():
-            self._ends(None)  # refuses bad ranges before anything is spent
-        return super()._mechanism(layout, size)
-
-    def _scores(self, X: Data) -> Floats:
-        low, high = getattr(self, "target_range_", (-1.0, 1.0))
-        return super()._scores(X) * self._spread() + low / 2 + high / 2

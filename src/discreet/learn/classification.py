@@ -13,7 +13,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, exactly
 from discreet.extras import need
 from discreet.learn.automatic import AUTO, Auto
-from discreet.learn.base import check_is_fitted, places_of
+from discreet.learn.base import check_is_fitted, declared_classes, places_of
 from discreet.learn.glm import Floats, Linear
 from discreet.ledger import Ledger
 from discreet.rows.arrays import on_host
@@ -21,19 +21,6 @@ from discreet.rows.containers import Data
 from discreet.rows.losses import HuberHinge, Logistic, Loss, Softmax
 
 ClassifierMixin: Any = need("sklearn.base", "learn", "discreet.learn").ClassifierMixin
-
-
-def declared_classes(classes: Any) -> list[Any]:
-    """The declared classes. Raises if they are missing, or if one is there twice."""
-    if classes is None or isinstance(classes, str) or not isinstance(classes, Sequence | np.ndarray):
-        raise InvalidArgument(
-            "classes must be declared, such as classes=[0, 1]. Which classes occur in the data is private.",
-            code="learn-not-declared",
-        )
-    listed = list(classes)
-    if len(listed) < 2 or len(set(listed)) != len(listed):
-        raise InvalidArgument("classes must have at least two labels, all different.", code="learn-classes")
-    return listed
 
 
 class _Classifier(ClassifierMixin, Linear):  # type: ignore[misc]

@@ -19,12 +19,12 @@ from discreet.learn.base import (
     Private,
     check_is_fitted,
     column_of,
+    declared_classes,
     keep_columns,
     known_table,
     places_of,
     table_of,
 )
-from discreet.learn.classification import declared_classes
 from discreet.learn.glm import MOMENTUM, Fitted, show_step
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.centered_descent import CenteredDescent
@@ -123,8 +123,9 @@ class FeatureClassifier(ClassifierMixin, Private):  # type: ignore[misc]
 
     `features` is a transformer, or a function from rows to an array of features. Both must be public, accept any row,
     and treat every row by itself: a network that was trained on other data, for example. None takes rows as features.
-    Features are divided by their norm, their mean, which is released for a fiftieth of the cost, is subtracted, and what
-    is left is divided by its norm again. `classes` must be declared. With `n_samples` the number of rows is public.
+    Features are divided by their norm. Their mean, which is released for a fiftieth of the cost, is subtracted, and
+    what is left is divided by its norm again. `classes` must be declared. With `n_samples`, the number of rows is
+    public.
 
     Promise: one release, of the mean and of all steps of the descent.
     """

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discreet.exact.rational import Number, check_count, exactly
 from discreet.guarantees.conversions import largest_mu
 from discreet.learn.base import check_is_fitted, keep_columns
-from discreet.learn.binned_models import BinnedClassifier, BinnedModel, BinnedRegressor, Layout, UnbinnedRows
+from discreet.learn.binned_models import BinnedClassifier, BinnedModel, Layout, TreeRegressor, UnbinnedRows
 from discreet.learn.boosting import Boosted, importances, summed
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.leaf_counts import LeafCounts
@@ -157,9 +157,6 @@ class RandomForestClassifier(BinnedClassifier, Forest):
     def _classes(self) -> int:
         return len(self._declared())
 
-    def _take_ranges(self, ranges: Any) -> None:
-        self.classes_ = np.array(self._declared())
-
     def _settled(self, values: Floats) -> tuple[Floats, Floats]:
         shares = np.maximum(values.sum(axis=(0, 2)), 0) + 1e-9
         shares = shares / shares.sum()
@@ -181,7 +178,7 @@ class RandomForestClassifier(BinnedClassifier, Forest):
         return likely / likely.sum(axis=1, keepdims=True)
 
 
-class RandomForestRegressor(BinnedRegressor, Forest):
+class RandomForestRegressor(TreeRegressor, Forest):
     """Predicts a number by noisy counts and sums in the leaves of random trees. With `delta=0` it is pure ε.
 
     `target_range` is a public (low, high). Targets outside are read as the nearest end. Without it, the range is found
@@ -210,11 +207,6 @@ class RandomForestRegressor(BinnedRegressor, Forest):
     def _classes(self) -> None:
         return None
 
-    def _mechanism(self, layout: Layout, size: int | None = None) -> LeafCounts:
-        if not self._finds_target():
-            self._ends(None)  # refuses bad ranges before anything is spent
-        return super()._mechanism(layout, size)
-
     def _settled(self, values: Floats) -> tuple[Floats, Floats]:
         counts, sums = values[:, 0], values[:, 1]
         mean = float(np.clip(sums.sum() / max(float(counts.sum()), 1.0), -1, 1))
@@ -222,7 +214,3 @@ class RandomForestRegressor(BinnedRegressor, Forest):
         leaves = np.clip((sums + more * mean) / (np.maximum(counts, 0) + more), -1, 1)
         size = np.maximum(counts, 0).mean(axis=1)
         return leaves[:, None, :] / len(values), self._deviation / (size + more) / len(values)
-
-    def _scores(self, X: Data) -> Floats:
-        low, high = getattr(self, "target_range_", (-1.0, 1.0))
-        return super()._scores(X) * self._spread() + low / 2 + high / 2

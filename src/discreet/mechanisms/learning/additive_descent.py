@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import Number, check_positive, exactly, float_up, significant, sqrt_up
+from discreet.exact.rational import Number, exactly, significant, sqrt_up
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.privacy_loss.compose import compose
 from discreet.guarantees.unit import Unit, row
@@ -25,7 +25,7 @@ from discreet.mechanisms.protocol import least_noise, meets, plain_sensitivity, 
 from discreet.queries.gradients import gradient_sensitivity
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.rows.binned import BinnedExamples
-from discreet.rows.examples import row_norm, unit_of
+from discreet.rows.examples import unit_of
 
 Floats = NDArray[np.float64]
 SHARE = Fraction(1, 10)
@@ -54,12 +54,11 @@ class AdditiveDescent(Descent):
     Source: [L10.NPGD]; additive models on bins as in Nori-Caruana-Bu-Shen-Kulkarni 2021.
     """
 
-    finding: QuantileRanges | None = None
     final_noise: Number = 0.7
+    finding: QuantileRanges | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(self.final_noise, "final_noise")
         if not isinstance(self.noise, Gaussian) or self.sampling is not None:
             raise InvalidArgument("An additive model needs Gaussian noise and all rows.", code="part-does-not-fit")
 
@@ -92,16 +91,6 @@ class AdditiveDescent(Descent):
         return replace(
             plain, noise=noise, counting=counting, finding=ranges_beside(noise, plain.clip, plain.steps, find)
         )
-
-    def rate(self, size: float) -> float:
-        """The learning rate for this many rows: as for `Descent`, with less noise in every weight."""
-        if self.learning_rate is not None:
-            return super().rate(size)
-        longest, deviation = float_up(row_norm(self.feature_norm, self.intercept)), self.noise.deviation
-        kept = 1 - float(exactly(self.momentum))
-        most = float(exactly(self.final_noise))
-        quiet = most * size * kept * longest / (2 * float(exactly(self.clip)) * deviation * math.sqrt(self.steps))
-        return min(quiet, 2 / (self.loss.smoothness * longest**2))
 
     def response(self, size: float, curvature: float) -> Floats:
         """How far the noise of one step moves the released average along a direction of this curvature of the mean
