@@ -138,8 +138,8 @@ def main(folder: Path) -> None:
         """Defaults were chosen on generated sets, of which the last one here is one, and not on the other three.""",
         """The worst of 60 fits varies from run to run by about 0.1 on the sets of a thousand rows; in another run,
         airfoil with declared bounds had -0.05.""",
-        """The earlier edition was measured once, on the same splits, before this change: those numbers are stored in the
-        script, which cannot measure them again.""",
+        """The earlier edition was measured once, on the same splits, before this change: those numbers are stored in
+        the script, which cannot measure them again.""",
     )
 
 
