@@ -324,6 +324,11 @@ class Schema:
     def __post_init__(self) -> None:
         known = {n: t if _is_name(t.source) else replace(t, source=None) for n, t in self.tables.items()}
         object.__setattr__(self, "tables", known)
+        if self.unit.lives_in_one:
+            raise InvalidArgument(
+                "Tables do not know yet where a unit lives. Protect a person without per and lives_in.",
+                code="not-an-option",
+            )
         for table in self.tables.values():
             if table.public or self.unit.column is None:
                 continue

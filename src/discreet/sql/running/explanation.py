@@ -247,7 +247,8 @@ def _grid(head: list[str], rows: list[list[str]]) -> str:
 
 
 def describe_unit(unit: Unit) -> str:
-    who = "one row" if unit.column is None else f"one person (all rows of one {unit.column})"
+    rows = "all rows" if unit.per is None else f"all rows in one {unit.per}"
+    who = "one row" if unit.column is None else f"one person ({rows} of one {unit.column})"
     return who if unit.neighbors == "add_or_remove" else f"{who}, replaced by another"
 
 
