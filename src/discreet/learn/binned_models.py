@@ -14,6 +14,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_count, exactly
 from discreet.extras import need
 from discreet.guarantees.guarantee import Guarantee
+from discreet.learn.automatic import is_auto
 from discreet.learn.base import Private, column_of, declared_classes, numbers_of, places_of
 from discreet.learn.bin_columns import Columns, Declared, declare, declared_width, place_of_column
 from discreet.learn.bin_tables import PAIRED, ColumnBins, bins_for, pair_features
@@ -210,14 +211,17 @@ class BinnedRegressor(_mixins.RegressorMixin, BinnedModel):  # type: ignore[misc
         return Huber(2.0)  # the clip of the slope decides from where the error counts linearly
 
     def _finds_target(self) -> bool:
-        return self.target_range is None or isinstance(self.target_range, str)
+        return is_auto(self.target_range)
 
     def _numbered(self, y: Any) -> Any:
         return numbers_of(y)
 
     def _ends(self, found: Any) -> tuple[float, float]:
         given: Any = found if self._finds_target() else self.target_range
-        low, high = (float(end) for end in given)
+        try:
+            low, high = (float(end) for end in given)
+        except (TypeError, ValueError):
+            raise InvalidArgument("target_range must be two numbers, such as (0, 100).", code="wrong-type") from None
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise InvalidArgument(
                 "target_range must be two finite numbers, the smaller one first.", code="ends-out-of-order"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -209,11 +209,10 @@ class FeatureClassifier(ClassifierMixin, Private):  # type: ignore[misc]
         """Features of unit length. The transform is public, and we take your word that it treats each row by itself."""
         if self.features is None:
             found = known_table(self, X)
-        elif callable(getattr(self.features, "transform", None)):
-            fit = getattr(self.features, "fit", None) if isinstance(self.features, Scattering) else None
-            found = (fit(X) if fit else self.features).transform(X)
-        elif callable(self.features):
-            found = self.features(X)
+        elif isinstance(self.features, Scattering):
+            found = self.features.fit(X).transform(X)
+        elif callable(change := getattr(self.features, "transform", self.features)):
+            found = _changed(change, X)
         else:
             raise InvalidArgument(
                 "features must be a transformer, a function from rows to features, or None.", code="wrong-type"
@@ -250,3 +249,16 @@ class FeatureClassifier(ClassifierMixin, Private):  # type: ignore[misc]
         scores = self._scores(X)
         grown = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(grown / grown.sum(axis=1, keepdims=True))
+
+
+def _changed(change: Callable[[Data], Any], X: Data) -> Any:
+    """What a transform of the user makes of the rows. Its own error may quote a row, and is not shown."""
+    try:
+        return change(X)
+    except Exception:
+        failed = InvalidArgument(
+            "features= failed on these rows. It must accept any row, including missing and infinite numbers: replace "
+            "them inside it. Its own error is not shown, because it may quote a row.",
+            code="learn-features-failed",
+        )
+    raise failed

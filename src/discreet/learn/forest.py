@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, exactly
 from discreet.guarantees.conversions import largest_mu
 from discreet.learn.base import check_is_fitted, keep_columns
@@ -25,6 +26,8 @@ TREES, DEPTH, FILLED = 100, 6, 50
 """The trees, their depth if the number of rows is not public, and how many deviations of a count should be in a leaf
 of average size otherwise. Chosen on generated tables.
 """
+DEEPEST = 16
+"""A deeper tree would have more leaves than memory holds, which would only be noticed after the charge."""
 SHRINK = 3.0
 """A leaf is moved toward the mean as if this many deviations of its noise were rows of it."""
 
@@ -34,16 +37,20 @@ class Forest(BinnedModel):
 
     Every tree divides a few columns, drawn at random without looking at the data, into parts. `ranges` and `categories`
     are declared as for additive models. Ranges that are not declared are found privately, for a tenth of the cost,
-    unless `delta` is 0. A tree has about 2^`max_depth` leaves. None chooses the depth from ε, and from `n_samples` if
-    the number of rows is public. `feature_importances_` and `importance_noise_` are those of `BoostedTreesClassifier`,
-    for the mean of the leaves.
+    unless `delta` is 0. A tree has about 2^`max_depth` leaves, and `max_depth` is at most 16. None chooses the depth
+    from ε, and from `n_samples` if the number of rows is public. `feature_importances_` and `importance_noise_` are
+    those of `BoostedTreesClassifier`, for the mean of the leaves.
     """
 
     _mixed: tuple[Floats, Floats] | None
 
     def _depth(self) -> int:
         if self.max_depth is not None:
-            return check_count(self.max_depth, "max_depth")
+            if check_count(self.max_depth, "max_depth") > DEEPEST:
+                raise InvalidArgument(
+                    f"max_depth must be at most {DEEPEST}: every leaf of every tree is released.", code="out-of-range"
+                )
+            return int(self.max_depth)
         if self.n_samples is None:
             return DEPTH
         epsilon, delta = float(exactly(self.epsilon)), float(exactly(self.delta))
