@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, exactly
 from discreet.learn.base import check_is_fitted, keep_columns
-from discreet.learn.binned_models import BinnedClassifier, BinnedModel, Layout, TreeRegressor, UnbinnedRows
+from discreet.learn.binned_models import BinnedClassifier, BinnedModel, Layout, TreeRegressor
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.boosted_trees import SHAPES, BoostedTrees
-from discreet.rows.arrays import on_host
 from discreet.rows.containers import Data
 from discreet.rows.leaves import Bins, LeafRows, Tree, public_words
 
@@ -41,7 +40,7 @@ class Boosted(BinnedModel):
     _final_noise, _slope = 0.7, 0.5  # noise that may stay in a score, and where the slope of a row is clipped
     _mixed: tuple[Floats, Floats] | None
 
-    def _mechanism(self, layout: Layout, size: int | None = None) -> BoostedTrees:
+    def _within(self, layout: Layout, goal: Any, size: int | None) -> BoostedTrees:
         if not exactly(self.delta):
             raise InvalidArgument(
                 "Boosted trees need Gaussian noise, and so a delta, such as 1e-6. For pure ε, use a random forest.",
@@ -49,8 +48,7 @@ class Boosted(BinnedModel):
             )
         declared, bins = self.n_samples if size is None else size, layout.bins(None)
         return BoostedTrees.for_guarantee(
-            self._goal(),
-            find=len(layout.unknown) + self._finds_target(),
+            goal,
             unit=self._unit(),
             rows_per_person=self._rows(),
             bins=Bins(tuple(one.bins for one in bins), tuple(one.choices is None for one in bins)),
@@ -66,19 +64,13 @@ class Boosted(BinnedModel):
         """Learn from rows of features and their targets: one release, charged before the rows are read."""
         columns, goal, declared = self._opened(X, y)
         layout = Layout(tuple(declared), ())
-        mechanism = self._mechanism(layout)
-        asked = f"{type(self).__name__} of {len(declared)} columns in {mechanism.rounds} rounds"
-        self.release_ = self._release(
-            lambda: UnbinnedRows(self, columns, layout, on_host(self._numbered(goal)), LeafRows),
-            mechanism,
-            self._promised(mechanism),
-            asked,
-        )
+        self.release_, mechanism = self._learn(layout, columns, goal, LeafRows, "{0.rounds} rounds")
         self.n_iter_ = mechanism.rounds
         keep_columns(self, len(columns), None if columns.names is None else list(columns.names))
         value = self.release_.value
-        self._take_ranges(value["ranges"])
-        self._bins, self._public = layout.bins(value["ranges"]), mechanism.bins
+        ranges = value.get("ranges")
+        self._take_ranges(ranges)
+        self._bins, self._public = layout.bins(ranges), mechanism.bins
         self._left = mechanism.left_in_leaves(float(value["size"]))
         self._mixed = None
         return self

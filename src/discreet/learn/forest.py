@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from discreet.exact.rational import Number, check_count, exactly
 from discreet.guarantees.conversions import largest_mu
 from discreet.learn.base import check_is_fitted, keep_columns
-from discreet.learn.binned_models import BinnedClassifier, BinnedModel, Layout, TreeRegressor, UnbinnedRows
+from discreet.learn.binned_models import BinnedClassifier, BinnedModel, Layout, TreeRegressor
 from discreet.learn.boosting import Boosted, importances, summed
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.leaf_counts import LeafCounts
-from discreet.rows.arrays import on_host
 from discreet.rows.containers import Data
 from discreet.rows.leaves import Bins, LeafRows, Tree
 
@@ -56,12 +55,11 @@ class Forest(BinnedModel):
     def _classes(self) -> int | None:
         raise NotImplementedError
 
-    def _mechanism(self, layout: Layout, size: int | None = None) -> LeafCounts:
+    def _within(self, layout: Layout, goal: Any, size: int | None) -> LeafCounts:
         bins, depth = layout.bins(None), self._depth()
         columns = min(depth, len(bins))
         return LeafCounts.for_guarantee(
-            self._goal(),
-            find=len(layout.unknown) + self._finds_target(),
+            goal,
             unit=self._unit(),
             rows_per_person=self._rows(),
             bins=Bins(tuple(one.bins for one in bins), tuple(one.choices is None for one in bins)),
@@ -74,18 +72,12 @@ class Forest(BinnedModel):
         """Learn from rows of features and their targets: one release, charged before the rows are read."""
         columns, goal, declared = self._opened(X, y)
         layout = Layout(tuple(declared), ())
-        mechanism = self._mechanism(layout)
-        asked = f"{type(self).__name__} of {len(declared)} columns in {mechanism.trees} trees"
-        self.release_ = self._release(
-            lambda: UnbinnedRows(self, columns, layout, on_host(self._numbered(goal)), LeafRows),
-            mechanism,
-            self._promised(mechanism),
-            asked,
-        )
+        self.release_, mechanism = self._learn(layout, columns, goal, LeafRows, "{0.trees} trees")
         keep_columns(self, len(columns), None if columns.names is None else list(columns.names))
         value = self.release_.value
-        self._take_ranges(value["ranges"])
-        self._bins, self._public, self._shape = layout.bins(value["ranges"]), mechanism.bins, mechanism.shape
+        ranges = value.get("ranges")
+        self._take_ranges(ranges)
+        self._bins, self._public, self._shape = layout.bins(ranges), mechanism.bins, mechanism.shape
         self._deviation = deviation_of(mechanism.noise)
         self._leaves, self._left = self._settled(np.asarray(value["values"]))
         self._mixed = None

@@ -286,14 +286,14 @@ def calibrate_noise(make: Callable[[Fraction], D], guarantee: Guarantee, unit: U
     def keeps(m: D) -> bool:
         return meets(m.guarantee(m.sensitivity(unit, rows_per_person)), guarantee)
 
-    start = make(Fraction(1)).sensitivity(unit, rows_per_person).exact / Fraction(_allowed_move(guarantee))
+    start = make(Fraction(1)).sensitivity(unit, rows_per_person).exact / Fraction(allowed_move(guarantee))
     for more in (0, Fraction(1, 10**9), Fraction(1, 10**7), Fraction(1, 10**5)):
         if keeps(made := make(start * (1 + more))):
             return made
     return least_noise(make, keeps, significant(start, up=True))
 
 
-def _allowed_move(guarantee: Guarantee) -> float:
+def allowed_move(guarantee: Guarantee) -> float:
     """The largest move that the guarantee allows, in deviations of continuous noise."""
     if isinstance(guarantee, ZeroConcentrated):
         return math.sqrt(2 * exactly(guarantee.rho))
