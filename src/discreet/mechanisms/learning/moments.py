@@ -299,7 +299,7 @@ def allowed_move(guarantee: Guarantee) -> float:
         return math.sqrt(2 * exactly(guarantee.rho))
     if not isinstance(guarantee, Approx):
         raise InvalidArgument(
-            "Moments are calibrated for Approx and ZeroConcentrated. Ask for one of them.",
+            "This noise is calibrated for Approx and ZeroConcentrated. Ask for one of them.",
             code="guarantee-not-supported",
         )
     return largest_mu(float(exactly(guarantee.epsilon)), float(exactly(guarantee.delta)))

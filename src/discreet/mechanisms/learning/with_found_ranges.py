@@ -81,7 +81,7 @@ class WithFoundRanges:
             if meets(made.guarantee(moved), guarantee):
                 return made
         raise InvalidArgument(
-            "No noise keeps this guarantee if ranges are found, too. Declare feature_ranges.",
+            "No noise keeps this guarantee if ranges are found, too. Declare the ranges.",
             code="guarantee-out-of-reach",
         )
 
