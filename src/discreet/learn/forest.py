@@ -32,10 +32,10 @@ class Forest(BinnedModel):
     """What both forests share.
 
     Every tree divides a few columns, drawn at random without looking at the data, into parts. `ranges` and `categories`
-    are declared as for additive models. Ranges that are not declared are found privately, for a tenth of the cost,
-    unless `delta` is 0. A tree has about 2^`max_depth` leaves. None chooses the depth from ε, and from `n_samples` if
-    the number of rows is public. `feature_importances_` and `importance_noise_` are those of `BoostedTreesClassifier`,
-    for the mean of the leaves.
+    are declared as for additive models. Ranges that are not declared are found privately, for a tenth of the cost. A
+    tree has about 2^`max_depth` leaves. None chooses the depth from ε, and from `n_samples` if the number of rows is
+    public. `feature_importances_` and `importance_noise_` are those of `BoostedTreesClassifier`, for the mean of the
+    leaves.
     """
 
     _mixed: tuple[Floats, Floats] | None

@@ -42,6 +42,9 @@ class FoundRanges:
     number it holds. A column with a range in `outer` needs no sizes: the part of that range in which the numbers are is
     found. The result is a dict: the `ranges`, columns × 2.
 
+    Models that scale columns cut once, because each further histogram costs all of them some noise. Models over bins
+    cut twice, because a range that is much too wide puts all numbers into a few bins: decision 0024.
+
     Promise: a row is in at most one bin of each column, so one histogram of all columns moves by w_j in column j: √Σw²
     in L2, Σw in L1. A replaced row leaves one bin and enters another: √2 and 2 times as much. k rows move it k times as
     far. The bins of a histogram depend on those before only by what was released, so all compose: their squared

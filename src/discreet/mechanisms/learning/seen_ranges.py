@@ -61,7 +61,7 @@ class Cut:
         return replace(self, counts=(known + counts) / (self.draws + 1), draws=self.draws + 1)
 
     def narrowed(self) -> Self:
-        """The part to cut into bins next: that which is kept, with a bin more on either side, if it is narrow."""
+        """What to cut into bins next: the part that is kept if it is narrow, otherwise the same bins again."""
         if self.counts is None:
             return self
         low, high = self.kept()
