@@ -14,7 +14,7 @@ from discreet.exact.rational import Number, check_count, check_positive, exactly
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.guarantees.unit import Unit, row
-from discreet.mechanisms.learning.moments import allowed_move, calibrate_noise, within_deviations
+from discreet.mechanisms.learning.deviations import allowed_move, calibrate_noise, within_deviations
 from discreet.mechanisms.learning.seen_ranges import EVEN, FIRST, LAST, SIZES, Cut, declared_cut, seen_sizes
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
