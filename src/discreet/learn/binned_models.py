@@ -264,11 +264,3 @@ class BinnedRegressor(_mixins.RegressorMixin, BinnedModel):  # type: ignore[misc
     def predict(self, X: Data) -> Any:
         """The prediction for each row, within the range of the target."""
         return np.clip(self._scores(X)[0], *self.target_range_)
-
-
-class TreeRegressor(BinnedRegressor):
-    """A regressor whose trees give scores between −1 and 1, the ends of the range of the target."""
-
-    def _scores(self, X: Data) -> Floats:
-        low, high = getattr(self, "target_range_", (-1.0, 1.0))
-        return super()._scores(X) * self._spread() + low / 2 + high / 2
