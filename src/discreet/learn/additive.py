@@ -18,12 +18,11 @@ from discreet.guarantees.accuracy import Accuracy
 from discreet.learn.base import check_is_fitted, keep_columns
 from discreet.learn.bin_columns import Columns, names_or_places, place_of_column
 from discreet.learn.bin_tables import ColumnBins
-from discreet.learn.binned_models import BinnedClassifier, BinnedModel, BinnedRegressor, Layout, UnbinnedRows
+from discreet.learn.binned_models import BinnedClassifier, BinnedModel, BinnedRegressor, Layout
 from discreet.learn.shapes import CONFIDENCE, Shape, plot_shapes
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.additive_descent import AdditiveDescent
 from discreet.releases import below_title
-from discreet.rows.arrays import on_host
 from discreet.rows.containers import Data
 from discreet.rows.losses import Softmax
 
@@ -62,7 +61,7 @@ class Additive(BinnedModel):
 
     # --- before fitting -------------------------------------------------------------------------------------
 
-    def _mechanism(self, layout: Layout, size: int | None = None) -> AdditiveDescent:
+    def _within(self, layout: Layout, goal: Any, size: int | None) -> AdditiveDescent:
         if not exactly(self.delta):
             raise InvalidArgument(
                 "An additive model needs Gaussian noise, and so a delta, such as 1e-6. For pure ε, use Bins in front "
@@ -74,8 +73,7 @@ class Additive(BinnedModel):
         weights = tables.dimension * many
         norm = tables.longest * exactly(self._slope if self.clip is None else self.clip)
         return AdditiveDescent.for_guarantee(
-            self._goal(),
-            find=len(layout.unknown) + self._finds_target(),
+            goal,
             unit=self._unit(),
             rows_per_person=self._rows(),
             dimension=weights,
@@ -97,14 +95,7 @@ class Additive(BinnedModel):
         """Learn from rows of features and their targets: one release, charged before the rows are read."""
         columns, goal, declared = self._opened(X, y)
         layout = Layout(tuple(declared), self._pairs(columns))
-        mechanism = self._mechanism(layout)
-        asked = f"{type(self).__name__} of {len(declared)} columns in {mechanism.steps} steps"
-        release = self._release(
-            lambda: UnbinnedRows(self, columns, layout, on_host(self._numbered(goal)), layout.examples),
-            mechanism,
-            self._promised(mechanism),
-            asked,
-        )
+        release, mechanism = self._learn(layout, columns, goal, layout.examples, "{0.steps} steps")
         known = replace(mechanism, size=release.value["size"], progress=None)
         self.release_ = replace(release, _mechanism=Fitted(known, float(release.value["gap"])))
         self.n_iter_ = mechanism.steps
@@ -137,7 +128,7 @@ class Additive(BinnedModel):
     def _settle(self, descent: AdditiveDescent) -> None:
         """Use what was released as the model."""
         value = self.release_.value
-        ranges, weights = value["ranges"], np.atleast_2d(value["weights"])
+        ranges, weights = value.get("ranges"), np.atleast_2d(value["weights"])
         self._take_ranges(ranges)
         parts = self._layout.tables().values(weights)
         band = self._spread() * _band(descent, float(value["size"]))

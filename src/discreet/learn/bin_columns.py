@@ -6,7 +6,7 @@ category, has a bin of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
+from discreet.learn.automatic import rows_in_memory
 from discreet.learn.base import places_of
 from discreet.rows import cell_columns, column, columns_of, doubles, has_width, names_of, none_of, table
 from discreet.rows.arrays import is_spark_dataframe, on_host
 from discreet.rows.arrow import in_arrow, is_text, plain, whole_in_arrow
 from discreet.rows.containers import objects
+from discreet.rows.unbounded import UnboundedRows
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -85,6 +87,16 @@ class Columns:
         """The cells of a column as doubles. NaN for a cell that is not a number."""
         with np.errstate(all="ignore"):  # a warning would reveal something about a cell
             return doubles(self.parts[place]).astype(np.float64, copy=False)
+
+    def unbounded(self, chosen: list[int], within: Callable[[Floats], Any], targets: Any = None) -> UnboundedRows:
+        """These columns, and the targets if they are given, before their ranges are known. `within` gives the rows for
+        the mechanism that follows.
+        """
+        cells = np.empty((self.rows, len(chosen)))
+        for place, one in enumerate(chosen):
+            cells[:, place] = self.numbers(one)
+        found = {"finds_features": bool(chosen), "finds_target": targets is not None}
+        return UnboundedRows(rows_in_memory(cells, targets), within, features=len(chosen), **found)
 
     def places(self, place: int, choices: Sequence[Any]) -> Codes:
         """The position of each cell among the choices, or their number for any other cell."""

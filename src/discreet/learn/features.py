@@ -25,7 +25,7 @@ from discreet.learn.base import (
     places_of,
     table_of,
 )
-from discreet.learn.glm import MOMENTUM, Fitted, show_step
+from discreet.learn.glm_plan import MOMENTUM, Fitted, show_step
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.centered_descent import CenteredDescent
 from discreet.rows import has_width
