@@ -119,6 +119,7 @@ NO_DATA: dict[str, str] = {
     "PrefixSums": _SETTING,
     "QuantilesFromCounts": _SETTING,
     "SmallDatabase": _SETTING,
+    "StreamSums": _SETTING,
     "Subsampled": _SETTING,
     "Unit": _SETTING,
     "Unit.same_kind": _SETTING,
