@@ -234,6 +234,7 @@ def prefixes() -> None:
 
     from discreet.mechanisms.counts.count_tree import CountTree, best_branches, levels_of, prefix_variances
     from discreet.mechanisms.counts.factorization import PrefixSums
+    from discreet.mechanisms.counts.stream_sums import StreamSums
 
     print(
         "\nPrefix sums: the standard deviation of the noisiest one, per unit of Gaussian noise for sensitivity 1 (add "
@@ -243,29 +244,34 @@ def prefixes() -> None:
         "points",
         "square-root factor, normalized",
         "square-root factor",
+        "few buffers (numbers kept)",
         "dyadic tree",
         "ratio",
         "tree, pure ε = 1 (branches)",
-        "seconds: factor, tree",
+        "seconds: factor, few buffers, tree",
     )
+    near = {}
     for points in (1024, 4096, 65536, 2**20):
-        root = PrefixSums(points=points, stddev=1)
+        root, few = PrefixSums(points=points, stddev=1), StreamSums(points=points, stddev=1)
         dyadic = dyadic_tree(points)
         branches = best_branches(points)
         wide = levels_of(points, branches)
         pure = wide * math.sqrt(2 * float(prefix_variances(points, branches).max()))
         counts = np.random.default_rng(0).poisson(10, points)
         tree = CountTree(points=points, scale=wide, branches=branches)
-        spent = [peers.best(lambda m=m, counts=counts: m._draw(counts), 3)[0] for m in (root, tree)]
+        spent = [peers.best(lambda m=m, counts=counts: m._draw(counts), 3)[0] for m in (root, few, tree)]
         line(
             points if points < 2**20 else "2^20",
             f"{root.spread:.3f}",
             f"{replace(root, normalized=False).spread:.3f}",
+            f"{few.spread:.3f} ({few.remembered})",
             f"{dyadic:.2f}",
             f"{dyadic / root.spread:.2f}",
             f"{pure:.1f} ({branches})",
-            f"{spent[0]:.3f}, {spent[1]:.3f}",
+            ", ".join(f"{seconds:.3f}" for seconds in spent),
         )
+        near[f"few buffers within 10% at {points} points"] = few.spread <= 1.1 * root.spread
+    verdict(near)
 
 
 def dyadic_tree(points: int) -> float:

@@ -167,7 +167,7 @@ def column_norms(points: int, normalized: bool) -> tuple[Fraction, Fraction]:
 def slack(points: int) -> Fraction:
     """How much farther apart in L2 two measurements may be because their decaying sums are rounded."""
     # the first entry has no decaying sums, and for the second one they are still exact
-    most = 1 + buffers(points).most_rounding(max(points - 2, 0)) / 2**_GUARD_BITS
+    most = 1 + buffers(points).most_rounding(max(points - 2, 0)) / (1 << _GUARD_BITS)
     return sqrt_up(Fraction(points - 1)) * most * factorization._STEP
 
 
@@ -193,7 +193,7 @@ def second_moments(points: int, normalized: bool) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamSums(PrefixSums):
-    """Noisy running sums of a stream of `points` whole numbers that remembers about 2·ln(points)/2.5 + 6 numbers.
+    """Noisy running sums of a stream of `points` whole numbers that remembers about 0.8·ln(points) + 7 numbers.
 
     Its noise exceeds that of `PrefixSums`, which remembers the whole stream, by 1% or less. Use it for long streams, or
     for many at once. `points` may be larger than the number of steps that will come.
@@ -275,7 +275,8 @@ class BufferedSum:
     def _measure(self, weighted: int) -> int:
         """The next entry of CWx, rounded to a whole number of steps; the decaying sums go on."""
         made, bits, half = self._buffers, factorization._BITS, _ONE >> 1
-        below, shift = sum(map(mul, made.shares, self._private)), _PARAMETER_BITS + _GUARD_BITS
+        below: int = sum(map(mul, made.shares, self._private))
+        shift = _PARAMETER_BITS + _GUARD_BITS
         new = weighted << (bits + _GUARD_BITS)
         faded = map(mul, made.decays, self._private)
         self._private = [((kept + half) >> _PARAMETER_BITS) + new for kept in faded]
