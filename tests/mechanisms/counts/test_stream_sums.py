@@ -1,4 +1,4 @@
-"""Running sums with a few buffers: norms with what rounding adds, the exact law, noise, memory, batches."""
+"""Running sums with a few buffers [L3.CDF]: norms with what rounding adds, the exact law, noise, memory, batches."""
 
 from __future__ import annotations
 
