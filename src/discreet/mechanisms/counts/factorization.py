@@ -220,7 +220,7 @@ class PrefixSums:
     Henzinger-Kalinin-Upadhyay 2025.
 
     >>> round(PrefixSums(points=1024, stddev=1).spread, 2)
-    3.1
+    3.09
     """
 
     points: int

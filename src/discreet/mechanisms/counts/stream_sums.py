@@ -263,8 +263,8 @@ class BufferedSum:
         more = next_counts(value, self._taken, made.points)
         if not len(more):
             return np.zeros(0)
-        first, self._taken = self._taken, self._taken + len(more)
         noise = samplers.discrete_gaussian(made._noise._variance, len(more))
+        first, self._taken = self._taken, self._taken + len(more)
         of, sums = runs(made.points, made.normalized), np.empty(len(more))
         for place in range(len(more)):
             weight = of.at(first + place)
