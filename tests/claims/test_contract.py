@@ -232,6 +232,18 @@ CASES = {
         with_field("stddev", LESS),
         ALL[1:],
     ),
+    "StreamSums": Case(
+        lambda g: dp.mechanisms.StreamSums.for_guarantee(g, points=50),
+        lambda m: m.guarantee(),
+        with_field("stddev", LESS),
+        ALL[1:],
+    ),
+    "StreamSums, a person replaced": Case(
+        lambda g: dp.mechanisms.StreamSums.for_guarantee(g, points=50, unit=TWO_ROWS, rows_per_person=2),
+        lambda m: m.guarantee(m.sensitivity(TWO_ROWS, 2)),
+        with_field("stddev", LESS),
+        ALL[1:],
+    ),
     "CountTree": Case(
         lambda g: dp.mechanisms.CountTree.for_guarantee(g, points=50),
         lambda m: m.guarantee(),
@@ -631,6 +643,7 @@ EXAMPLES = [
     dp.mechanisms.Quantile(space=dp.Interval(0, 1), rate=1, quantile=0.25),
     dp.mechanisms.Quantiles(space=SPACE, rate=1, quantiles=(0.25, Fraction(2, 3))),
     dp.mechanisms.PrefixSums(points=50, stddev=2),
+    dp.mechanisms.StreamSums(points=50, stddev=2, normalized=False),
     dp.mechanisms.CountTree(points=50, scale=3, branches=4),
     dp.mechanisms.CumulativeCounts(space=SPACE, sums=dp.mechanisms.PrefixSums(points=10, stddev=2)),
     dp.mechanisms.QuantilesFromCounts(
