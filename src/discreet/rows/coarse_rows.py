@@ -36,7 +36,7 @@ _SLOPE = 8
 """The clip is at least this power of two in units of the slopes."""
 _WHOLE = 24
 """Floats of 32 bits hold all integers up to this power of two."""
-_TOGETHER = 512
+_TOGETHER = 1024
 """So many rows are read from memory once, for both products."""
 _LEAST_COLUMNS, _MOST_COLUMNS = 256, 2**17
 
@@ -123,7 +123,7 @@ class CoarseRows:
             rows, worth = self._rows[block], self._worth[block]
             scores = np.dot(step.weights, rows.T) * step.size[:, None] * worth + step.constant[:, None]
             slopes = step.clipped(scores, self._goal[block], self._inverse[block], worth)
-            constant += np.trunc(slopes * step.fine).sum(1).astype(np.int64)  # 2^9 rows of 2^40: exact
+            constant += np.trunc(slopes * step.fine).sum(1).astype(np.int64)  # 2^10 rows of 2^40: exact
             whole = np.rint(slopes * (worth * step.coarse)).astype(np.float32)
             for first in range(0, len(rows), step.together):
                 few = slice(first, first + step.together)

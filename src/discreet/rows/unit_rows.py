@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,14 +39,15 @@ def unit_length(rows: Any) -> Any:
             found[part] = whole
 
     if rows.shape[1]:
-        side_by_side(fill, _parts(rows)) if is_numpy(rows) else [fill(part) for part in _parts(rows)]
+        _each(fill, rows)
     return found
 
 
-def _parts(rows: Any) -> Iterator[slice]:
-    """Rows that fit into a fast memory together."""
+def _each(work: Callable[[slice], Any], rows: Any) -> list[Any]:
+    """What `work` gives for rows that fit into a fast memory together."""
     cells = 2**18 if is_numpy(rows) else 2**26
-    return slices(int(rows.shape[0]), min(BLOCK, max(1, cells // max(1, int(rows.shape[1])))))
+    parts = slices(int(rows.shape[0]), min(BLOCK, max(1, cells // max(1, int(rows.shape[1])))))
+    return side_by_side(work, parts) if is_numpy(rows) else [work(part) for part in parts]
 
 
 class UnitRows:
@@ -70,14 +71,16 @@ class UnitRows:
 
     def total(self) -> NDArray[np.object_]:
         """The sum of all rows, in units of 2^−20."""
-        total = np.zeros(self._rows.shape[1], dtype=np.int64)
-        for part in _parts(self._rows):
-            block, xp = doubles(self._rows[part]), namespace(self._rows)
-            kept = xp.isfinite(self._targets[part])[:, None]
+        xp = namespace(self._rows)
+
+        def added(part: slice) -> NDArray[np.int64]:
+            block, kept = doubles(self._rows[part]), xp.isfinite(self._targets[part])[:, None]
             # a norm of floats may exceed 1 in the last digit
             whole = xp.trunc(xp.where(kept, block, xp.zeros_like(block)) * (_STEPS * (1 - 2.0**-20)))
-            total += on_host(whole.sum(0)).astype(np.int64)  # integers below 2^53: exact in any order
-        return total.astype(object)
+            return on_host(whole.sum(0)).astype(np.int64)  # integers below 2^53: exact in any order
+
+        nothing = np.zeros(self._rows.shape[1], dtype=np.int64)
+        return sum(_each(added, self._rows), start=nothing).astype(object)
 
     def less(self, center: NDArray[np.float64], scale: float) -> Examples | CoarseRows:
         """(row − center)·scale of each row, clipped to norm 1."""
