@@ -205,7 +205,9 @@ class FeatureClassifier(ClassifierMixin, Private):  # type: ignore[misc]
         return self
 
     def _featured(self, X: Data) -> Any:
-        """Features of unit length, on their own device. The transform is public, and we take your word that it treats each row by itself."""
+        """Features of unit length, on their own device. The transform is public, and we take your word that it treats
+        each row by itself.
+        """
         if self.features is None:
             found = known_table(self, X)
         elif callable(getattr(self.features, "transform", None)):

@@ -26,7 +26,7 @@ _SLANT = 0.5
 _COPIES = range(-2, 3)
 _NOISES = 256
 _FINE = 26
-"""Sizes and sums of an image whose largest pixel is 1 are below 4, and are rounded to this many bits after the point."""
+"""Sizes and sums of an image whose largest pixel is 1 are at most about 1, and are rounded to this many bits."""
 _TAP = 24
 """So are the weights of an average, whose sum is near 1: every sum of products is an integer below 2^53."""
 
@@ -121,7 +121,7 @@ class Scattering:
 
     @cached_property
     def _waves(self) -> dict[tuple[int, int, int], NDArray[np.float32]]:
-        """The filter of each wavelet for images of each resolution, divided by the pixels that are left out after it."""
+        """The filter of each wavelet for images of each resolution, divided by how many pixels are left out then."""
         found = {}
         for (scale, angle), wave in self._bank.waves.items():
             for before in range(scale + 1):

@@ -18,7 +18,7 @@ _STEPS = 2**20
 
 
 def unit_length(rows: Any) -> Any:
-    """Each row divided by its norm, on the device of the rows. Zeros for a row with a value that is not a finite number.
+    """Each row divided by its norm, on its device. Zeros for a row with a value that is not a finite number.
 
     Values are rounded to 18 bits of the largest one first: a sum of squares of integers is exact in any order, so a row
     gives the same whatever the others are.
