@@ -174,7 +174,7 @@ class Scattering:
         both = fft.ifft2(folded.view(np.complex64), axes=(0, 1), overwrite_x=True).view(np.float32)
         both *= both
         found = both[..., ::2] + both[..., 1::2]
-        return np.sqrt(found, out=found)
+        return np.asarray(np.sqrt(found, out=found))
 
     def _averaged(self, sizes: NDArray[np.float32], scale: int) -> Floats:
         """The average around each point, one axis after the other. Products of integers: exact in any order."""
