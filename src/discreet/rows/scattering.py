@@ -141,8 +141,9 @@ class Scattering:
         block = np.pad(full, ((0, 0), (before, after), (before, after)), mode="reflect")
         block = np.ascontiguousarray(np.moveaxis(block, 0, -1))
         found = np.stack(list(self._averages(block))).reshape(-1, _BLOCK)[:, :many].T
-        found = np.ldexp(found.astype(np.float32), size[:, None])
-        return np.asarray(np.copysign(np.sqrt(np.abs(found)), found), dtype=np.float32)
+        found = np.ldexp(found.astype(np.float32), (size % 2)[:, None])
+        roots = np.copysign(np.sqrt(np.abs(found)), found)
+        return np.asarray(np.ldexp(roots, (size // 2)[:, None]), dtype=np.float32)
 
     def _averages(self, block: NDArray[np.float32]) -> Iterator[Floats]:
         from scipy import fft
