@@ -220,20 +220,27 @@ def test_rows_do_not_travel() -> None:
 # --- the bugs -------------------------------------------------------------------------------------------------
 
 
-def changed(name: str, by: float) -> Callable[[pytest.MonkeyPatch], None]:
-    """A step with one number multiplied."""
+def change(patch: pytest.MonkeyPatch, name: str, by: float) -> None:
+    """Multiply one number of a step."""
+    honest = module._Step.__init__
 
-    def plant(patch: pytest.MonkeyPatch) -> None:
-        honest = module._Step.__init__
+    def wrong(self: Any, *given: Any) -> None:
+        honest(self, *given)
+        setattr(self, name, type(getattr(self, name))(getattr(self, name) * by))
 
-        def wrong(self: Any, *given: Any) -> None:
-            honest(self, *given)
-            setattr(self, name, type(getattr(self, name))(getattr(self, name) * by))
+    patch.setattr(module._Step, "__init__", wrong)
 
-        patch.setattr(module._Step, "__init__", wrong)
 
-    plant.__name__ = f"{name}_times_{by:g}"
-    return plant
+def slopes_rounded_past_the_clip(patch: pytest.MonkeyPatch) -> None:
+    change(patch, "rounding", 0)
+
+
+def a_larger_clip(patch: pytest.MonkeyPatch) -> None:
+    change(patch, "clip", 1.1)
+
+
+def too_many_rows_together(patch: pytest.MonkeyPatch) -> None:
+    change(patch, "together", 4)
 
 
 def weights_too_fine(patch: pytest.MonkeyPatch) -> None:
@@ -257,9 +264,9 @@ def norms_of_all_rows_together(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("plant", "check"),
     [
-        (changed("rounding", 0), no_row_passes_the_clip),
-        (changed("clip", 1.1), no_row_passes_the_clip),
-        (changed("together", 4), sums_of_the_longest_rows_are_exact),
+        (slopes_rounded_past_the_clip, no_row_passes_the_clip),
+        (a_larger_clip, no_row_passes_the_clip),
+        (too_many_rows_together, sums_of_the_longest_rows_are_exact),
         (weights_too_fine, scores_are_exact),
         (the_constant_is_not_in_the_norm, no_row_passes_the_clip),
         (norms_of_all_rows_together, a_sum_is_that_of_its_rows),
