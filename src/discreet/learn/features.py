@@ -239,7 +239,7 @@ class FeatureClassifier(ClassifierMixin, Private):  # type: ignore[misc]
         xp, center, weights = namespace(rows), to_device_of(self.center_, rows), to_device_of(self.coef_, rows)
         centered = (rows - center) * self.scale_
         centered /= xp.clip(xp.sqrt((centered * centered).sum(1)), 1.0, None)[:, None]
-        return on_host(centered @ weights.T) + self.intercept_
+        return np.asarray(on_host(centered @ weights.T) + self.intercept_)
 
     def predict(self, X: Data) -> NDArray[Any]:
         """The most likely class of each row."""
