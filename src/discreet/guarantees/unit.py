@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from discreet.errors import InvalidArgument
@@ -32,8 +32,8 @@ class Unit:
 
     column: str | None = None
     neighbors: Relation = "add_or_remove"
-    per: Block | None = None
-    lives_in: str | None = None
+    per: Block | None = field(default=None, metadata={"later": True})
+    lives_in: str | None = field(default=None, metadata={"later": True})
 
     def __post_init__(self) -> None:
         if self.neighbors not in RELATIONS:
