@@ -231,11 +231,14 @@ class Database(Closed):
     def fit(self, estimator: Estimator, source: str, *, features: Features, target: str | None = None) -> Estimator:
         """Fit a private estimator to columns of a FROM clause: `"visits JOIN cities USING (city) WHERE …"`.
 
-        Ranges and choices of features come from the policy, or from `features`. See `PrivateTable.fit`.
+        Ranges and choices of features come from the policy, or from `features`. See `PrivateTable.fit`. A model of a
+        part is charged to everything.
         """
         check_estimator(estimator, target)
         plan = self.planner.rows(f"SELECT * FROM {source}", epsilon=estimator.epsilon, delta=estimator.delta)
-        return Fit(estimator, self.planner, plan, features, target).release()
+        # an estimator keeps its ledger, so it is the whole one: with it, it may be fitted to other rows
+        whole = replace(self.planner, ledger=self.ledger)
+        return Fit(estimator, whole, plan, features, target).release()
 
     def __repr__(self) -> str:
         parts = "" if self.parts is None else f"; in {', '.join(self.parts)}"

@@ -254,6 +254,7 @@ def _grid(head: list[str], rows: list[list[str]]) -> str:
 def describe_unit(unit: Unit) -> str:
     rows = "all rows" if unit.per is None else f"all rows in one {unit.per}"
     who = "one row" if unit.column is None else f"one person ({rows} of one {unit.column})"
+    who = who if unit.lives_in is None else f"{who}, who lives in one {unit.lives_in}"
     return who if unit.neighbors == "add_or_remove" else f"{who}, replaced by another"
 
 
