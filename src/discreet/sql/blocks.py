@@ -105,7 +105,7 @@ def name_of(block: Block, day: datetime.date) -> str:
             return f"{day.year:04}-Q{(day.month + 2) // 3}"
         case "year":
             return f"{day.year:04}"
-    return day.isoformat()
+    return f"{day.year:04}-{day.month:02}-{day.day:02}"
 
 
 def read_name(block: Block, name: Any) -> datetime.date | None:
