@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from discreet import html
 from discreet.errors import BudgetExhausted, DiscreetError, InvalidArgument, LedgerDamaged
 from discreet.exact.rational import LEDGER_UNIT
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.rules.best_of import CLOSED, Rule, Vector
+from discreet.guarantees.rules.best_of import CLOSED, Rule
 from discreet.guarantees.unit import Unit
-from discreet.ledger import accounts, answers, book, marks, opening, verification
-from discreet.ledger.accounts import Account, Standing
+from discreet.ledger import accounts, answers, book, heads, marks, opening, verification
+from discreet.ledger.accounts import Account, Charged, Standing, account_in
 from discreet.ledger.book import WHOLE, EntryRow, Stored
 from discreet.ledger.entry import Entry, entry_of
+from discreet.ledger.parts import FindOwns, Own, check_names, naming
 from discreet.ledger.periods import Period, periods_of
 from discreet.ledger.record import state_for
 from discreet.ledger.request import Identity, Request, identity_again, public_text, request_of
@@ -29,6 +30,7 @@ _SHOWN = 20
 _in_memory: weakref.WeakValueDictionary[str, Store] = weakref.WeakValueDictionary()
 
 
+T = TypeVar("T")
 Named = tuple[str | None, str | None]
 """A request by its key and its identity."""
 
@@ -46,9 +48,14 @@ class Ledger:
     """
 
     def __init__(
-        self, store: Store, terms: opening.LedgerTerms, analyst: str = WHOLE, writer: Writer | None = None
+        self,
+        store: Store,
+        terms: opening.LedgerTerms,
+        analyst: str = WHOLE,
+        writer: Writer | None = None,
+        parts: tuple[str, ...] = (),
     ) -> None:
-        self._store, self._terms, self._analyst = store, terms, analyst
+        self._store, self._terms, self._analyst, self._parts = store, terms, analyst, parts
         self._writer = writer or Writer(store, terms.ledger)
         self._marks = marks.Marks()
         self._replay: tuple[str, Stored | None] = ("", None)
@@ -86,7 +93,7 @@ class Ledger:
         reason = _reason(why)
         store = open_store(target, checkpoint)
         ledger = cls(store, opening.adopt_ledger(store))
-        ledger._decree("adoption", reason, lambda rule, spent: (rule, spent))
+        ledger._decree("adoption", reason, lambda account, *_: accounts.unchanged(account))
         return ledger
 
     def for_analyst(self, name: str, *, limit: Guarantee | None = None, rule: str | Rule | None = None) -> Self:
@@ -100,7 +107,7 @@ class Ledger:
             raise InvalidArgument(
                 "An analyst needs a name: a short text, such as a user name.", code="ledger-analyst-name"
             )
-        account = type(self)(self._store, self._terms, name, self._writer)
+        account = type(self)(self._store, self._terms, name, self._writer, self._parts)
         with self._store.transaction(write=False) as execute:
             present = book.terms(execute, name)
         if present is None:
@@ -124,6 +131,17 @@ class Ledger:
         assert present is not None
         opening.check_same(present.rule, self.protects, limit, rule, f"The account of {name}")
         return account
+
+    def _within(self, *parts: str) -> Self:
+        """The same ledger, which charges only these parts of the data, and shows what remains to them.
+
+        Only for code that makes the engine read nothing but these parts: everything else is not charged.
+        """
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__)
+        view._parts = check_names(parts, self.protects, self._parts)
+        view._marks, view._replay = marks.Marks(), ("", None)
+        return view
 
     # --- the terms ----------------------------------------------------------------------------------------
 
@@ -152,7 +170,11 @@ class Ledger:
         promise is now the new limit.
         """
         checked = opening.validate_limit(limit, self.protects)
-        return self._account(analyst)._decree("limit", why, lambda rule, spent: (rule.raised(checked), spent))
+
+        def raised(account: Account, *_: Any) -> Charged:
+            return accounts.unchanged(account._replace(terms=book.with_rule(account.rule.raised(checked))))
+
+        return self._account(analyst)._decree("limit", why, raised)
 
     def renew(self, limit: Guarantee | None = None, *, why: str, analyst: str | None = None) -> Entry:
         """Begin a new period with a new limit (by default the same as the last), as an entry by the owner. Other
@@ -161,12 +183,20 @@ class Ledger:
         People who are in the data in both periods are protected by both limits together: their ε and δ add up.
         """
 
-        def renewed(rule: Rule, _: Vector) -> tuple[Rule, Vector]:
-            if limit is None:
-                return rule, rule.nothing
-            same = opening.validate_limit(limit, self.protects).__class__ is rule.limit.__class__
-            fresh = opening.validate_rule(limit, rule.name if same else None, self.protects).fixed()
-            return fresh, fresh.nothing
+        if self._parts and limit is not None:
+            raise InvalidArgument(
+                "A part is renewed with the limit of its account, which is the same for all parts: leave out limit.",
+                code="ledger-part-limit",
+            )
+
+        def renewed(account: Account, number: int, find: FindOwns) -> Charged:
+            if self._parts:
+                return accounts.renew_parts(self._analyst, account, self._parts, self.protects, find)
+            rule = account.rule
+            if limit is not None:
+                same = opening.validate_limit(limit, self.protects).__class__ is rule.limit.__class__
+                rule = opening.validate_rule(limit, rule.name if same else None, self.protects).fixed()
+            return accounts.renew_all(account, rule, number)
 
         return self._account(analyst)._decree("renewal", why, renewed)
 
@@ -185,23 +215,26 @@ class Ledger:
         """Open the account of this analyst, unless another process or thread was faster."""
         if self._analyst in draft.accounts or book.terms(draft.execute, self._analyst) is not None:
             return False
-        self._append(draft, "account", f"an account for {self._analyst}", rule, rule.nothing)
+        own = Account(book.with_rule(rule), rule.nothing)
+        self._append(draft, "account", f"an account for {self._analyst}", accounts.unchanged(own))
         return True
 
-    def _decree(self, kind: str, why: str, change: Callable[[Rule, Vector], tuple[Rule, Vector]]) -> Entry:
+    def _decree(self, kind: str, why: str, change: Callable[[Account, int, FindOwns], Charged]) -> Entry:
         """Record an entry by the owner, which sets the rule and the total of this account."""
         reason = _reason(why)
 
         def decide(draft: Draft) -> Entry:
             account = draft.standing(self._analyst)[self._analyst]
-            return self._append(draft, kind, reason, *change(account.rule, account.spent))
+            return self._append(draft, kind, reason, change(account, draft.at.number + 1, draft.owns))
 
         return self._writer.write(decide)
 
-    def _append(self, draft: Draft, kind: str, why: str, rule: Rule, total: Vector) -> Entry:
-        totals = {WHOLE: draft.standing(WHOLE)[WHOLE].spent, self._analyst: total}
-        facts = {"kind": kind, "analyst": self._analyst, "asked": why, "content": book.with_rule(rule)}
-        return entry_of(draft.append(facts | {"costs": {}, "totals": totals}), "reserved")
+    def _append(self, draft: Draft, kind: str, why: str, changed: Charged) -> Entry:
+        content = book.with_rule(changed.account.rule)
+        whole = accounts.unchanged(draft.standing(WHOLE)[WHOLE])
+        facts = {"kind": kind, "analyst": self._analyst, "asked": why, "content": content, "costs": naming(changed.owns)}
+        after = {WHOLE: whole, self._analyst: changed._replace(account=changed.account._replace(terms=content))}
+        return entry_of(draft.append(facts, after), "reserved")
 
     # --- charging -----------------------------------------------------------------------------------------
 
@@ -226,7 +259,7 @@ class Ledger:
         if not isinstance(guarantee, Guarantee):
             raise InvalidArgument("The charge must be a guarantee, such as dp.Pure(epsilon=0.1).", code="wrong-type")
         stated = state_for(guarantee, self.protects)
-        request = request_of(stated, asked, mechanism, key, identity, about)
+        request = request_of(stated, asked, mechanism, key, identity, about, self._parts)
         self._announce(request)
         while True:
             found, request = self._known(request)
@@ -252,11 +285,12 @@ class Ledger:
             return before
         standing = draft.standing(self._analyst)
         costs = {name: account.cost(request.content) for name, account in standing.items()}
-        totals, refused = accounts.totals_with(standing, costs)
+        after, refused = accounts.charge_all(standing, costs, self._parts, self.protects, draft.owns)
         if refused:
-            return standing, refused[0]
-        facts = {**columns, "kind": "charge", "analyst": self._analyst, "costs": costs, "totals": totals}
-        return entry_of(draft.append(facts), "reserved", costs=costs, totals=totals)
+            return accounts.seen_by(standing, self._parts, self.protects, draft.owns), refused[0]
+        costs |= naming(self._parts)
+        row = draft.append({**columns, "kind": "charge", "analyst": self._analyst, "costs": costs}, after)
+        return entry_of(row, "reserved", costs=costs, totals={name: one.account.spent for name, one in after.items()})
 
     def _refusal(self, stated: Guarantee, standing: Standing, refused: str) -> BudgetExhausted:
         """Why a charge is refused, and the largest release of its kind that every account would still accept."""
@@ -302,7 +336,8 @@ class Ledger:
         self, guarantee: Guarantee, *, asked: str, mechanism: Any, key: str | None, identity: Identity | None
     ) -> bool:
         """Whether `charge` with the same arguments would find an existing reservation, at no cost."""
-        request = request_of(guarantee.stated_for(self.protects), asked, mechanism, key, identity)
+        stated = guarantee.stated_for(self.protects)
+        request = request_of(stated, asked, mechanism, key, identity, parts=self._parts)
         return self._known(request)[0] is not None
 
     def check_new_key(self, key: str) -> None:
@@ -311,27 +346,32 @@ class Ledger:
             raise key_reused_error()
 
     def marked(self, first: str) -> tuple[Entry, ...]:
-        """The charges of this analyst whose mark begins with these 32 characters, oldest first."""
+        """The charges of this analyst on these parts whose mark begins with these 32 characters, oldest first."""
         with self._store.transaction(write=False) as execute:
             numbers = self._marks.numbers(execute, self._analyst, first)
             found = [book.with_answer(execute(*book.numbered(number))) for number in numbers]
-        return tuple(
+        entries = (
             entry_of(row, answers.state_of(row.chain, stored and stored.digest)) for row, stored in filter(None, found)
         )
+        return tuple(entry for entry in entries if entry.parts == self._parts)
 
     def after(self, *guarantees: Guarantee) -> Guarantee | None:
         """What would remain after these releases, if nothing else is charged before. Raises BudgetExhausted if they do
         not fit. Charges nothing.
         """
-        standing = self._standing_now()
+        return self._look(partial(self._after, guarantees))
+
+    def _after(self, guarantees: Sequence[Guarantee], standing: Standing, find: FindOwns) -> Guarantee | None:
         for guarantee in guarantees:
             stated = guarantee.stated_for(self.protects)
             costs = {name: account.rule.coordinates(stated) for name, account in standing.items()}
-            totals, refused = accounts.totals_with(standing, costs)
+            charged, refused = accounts.charge_all(standing, costs, self._parts, self.protects, find)
             if refused:
-                raise self._refusal(stated, standing, refused[0])
-            standing = {name: account._replace(spent=totals[name]) for name, account in standing.items()}
-        return accounts.largest(standing)
+                seen = accounts.seen_by(standing, self._parts, self.protects, find)
+                raise self._refusal(stated, seen, refused[0])
+            standing = {name: one.account for name, one in charged.items()}
+            find = partial(_with_owns, find, {name: one.owns for name, one in charged.items()})
+        return accounts.largest(accounts.seen_by(standing, self._parts, self.protects, find))
 
     # --- answers ------------------------------------------------------------------------------------------
 
@@ -382,7 +422,7 @@ class Ledger:
         """
         stated = [cost.stated_for(self.protects) for cost in owed]
         rest = [
-            request_of(cost, asked, "discarded", key if place == len(stated) else None, None)
+            request_of(cost, asked, "discarded", key if place == len(stated) else None, None, parts=self._parts)
             for place, cost in enumerate(stated, 1)
         ]
 
@@ -456,19 +496,36 @@ class Ledger:
         """What remained after the entry with this number. Of an account that was opened later, what remains now."""
         return accounts.largest(self._standing_at(number))
 
-    def _standing_at(self, number: int) -> Standing:
+    def _look(self, use: Callable[[Standing, FindOwns], T]) -> T:
+        """What `use` finds in the accounts of now."""
+        standing = None if self._parts else self._writer.standing(self._analyst)
+        if standing is not None and all(account.divided is None for account in standing.values()):
+            return use(standing, _no_owns)
+        return self._writer.read(lambda draft: use(draft.standing(self._analyst), draft.owns))
+
+    def _look_at(self, number: int, use: Callable[[Standing, FindOwns], T]) -> T:
+        """What `use` finds in the accounts after an entry. Of an account that was opened later, in those of now."""
         with self._store.transaction(write=False) as execute:
             terms = accounts.terms_of(execute, self._analyst, number)
             if self._analyst in terms:
-                spent = {name: book.spent_at(execute, name, number) for name in terms}
-                return {name: Account(row.content, spent[name]).checked() for name, row in terms.items()}
-        return self._writer.standing(self._analyst)
+                rows = {name: book.row_at(execute, name, number) for name in terms}
+                standing = {name: account_in(rows[name], name, row.content) for name, row in terms.items()}
+                return use(standing, partial(heads.find_at, execute, standing, number))
+        return Ledger._look(self, use)
+
+    def _seen(self, standing: Standing, find: FindOwns) -> Standing:
+        return accounts.seen_by(standing, self._parts, self.protects, find)
+
+    def _standing_at(self, number: int) -> Standing:
+        return self._look_at(number, self._seen)
 
     def remaining_after(self, entry: Entry) -> Callable[[], Guarantee | None]:
         """What remained after an entry, computed only when it is called."""
         return partial(self._left_after, entry)
 
     def _left_after(self, entry: Entry) -> Guarantee | None:
+        if self._parts:
+            return accounts.largest(self._standing_at(entry.number))
         with self._store.transaction(write=False) as execute:
             terms = accounts.terms_of(execute, self._analyst, entry.number)
         return accounts.largest(
@@ -476,7 +533,7 @@ class Ledger:
         )
 
     def _standing_now(self) -> Standing:
-        return self._writer.standing(self._analyst)
+        return self._look(self._seen)
 
     @property
     def count(self) -> int:
@@ -521,7 +578,7 @@ class Ledger:
 
         Returns the number of entries, including the opening. Raises LedgerDamaged if anything is wrong.
         """
-        return verification.verify_entries(self._store, self._terms.ledger)
+        return verification.verify_entries(self._store, self._terms.ledger, self.protects)
 
     def close(self) -> None:
         """Close the database. The ledger opens it again when it is used."""
@@ -552,10 +609,10 @@ class Ledger:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self._store.again(), self._terms.ledger, self._analyst)
+        return _reopen, (self._store.again(), self._terms.ledger, self._analyst, self._parts)
 
 
-def _reopen(again: tuple[str, str | None], identity: str, analyst: str) -> Ledger:
+def _reopen(again: tuple[str, str | None], identity: str, analyst: str, parts: tuple[str, ...] = ()) -> Ledger:
     """The same ledger that was pickled."""
     if again[0] == IN_MEMORY:
         store = _in_memory.get(identity)
@@ -572,7 +629,20 @@ def _reopen(again: tuple[str, str | None], identity: str, analyst: str) -> Ledge
         raise LedgerDamaged(
             "Another ledger is now in the place of the pickled one. Restore the right one.", code="ledger-replaced"
         )
-    return ledger.for_analyst(analyst) if analyst else ledger
+    view = ledger.for_analyst(analyst) if analyst else ledger
+    return view._within(*parts) if parts else view
+
+
+def _no_owns(*_: Any) -> dict[str, Own]:
+    return {}
+
+
+def _with_owns(
+    find: FindOwns, later: Mapping[str, Mapping[str, Own]], account: str, wanted: Collection[str] | None
+) -> dict[str, Own]:
+    """What parts have lost alone, with what they would lose."""
+    more = later[account]
+    return {**find(account, wanted), **{part: own for part, own in more.items() if wanted is None or part in wanted}}
 
 
 def _reason(why: Any) -> str:
