@@ -48,7 +48,9 @@ def _check_time(schema: Schema, table: Table) -> None:
         if name not in table.columns:
             _refuse(table, f"{table.name} has no column {name}. Correct it")
         if table.columns[name].type not in _TIMES:
-            _refuse(table, f'{name} must be a date or a timestamp. Convert it, or declare type = "date" for a text file')
+            _refuse(
+                table, f'{name} must be a date or a timestamp. Convert it, or declare type = "date" for a text file'
+            )
     if schema.unit.per not in (None, time.block):
         _refuse(table, f'A unit is one person in one {schema.unit.per}. Write block = "{schema.unit.per}"')
     if time.block != schema.block:

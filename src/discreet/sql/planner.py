@@ -80,6 +80,10 @@ class Planner:
     policy: str = ""
     opening: str = field(default_factory=lambda: new_opening())
 
+    def __post_init__(self) -> None:
+        if self.ledger._parts and set(self.ledger._parts) != set(self.schema.parts or ()):
+            raise AssertionError("what is charged to parts alone must read no other rows")
+
     # --- questions ------------------------------------------------------------------------------------------
 
     def plan(
