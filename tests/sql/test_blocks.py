@@ -366,7 +366,7 @@ def test_late_rows_count_once_or_nowhere(late: str, place: int, unit: Any) -> No
         ({"column": "day", "arrived": "day", "late": "never"}, "late must be"),
         ({"column": "day", "block": "hour"}, "block must be"),
         ({"column": "day", "block": "week"}, 'block = "month"'),
-        ({"column": "city"}, "must be a date or a timestamp"),
+        ({"column": "city"}, "must be a date, or a timestamp"),
         ({"column": "when"}, "no column when"),
         ({"column": 3}, "column of days"),
         ({"colum": "day"}, "column"),
