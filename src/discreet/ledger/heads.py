@@ -53,7 +53,7 @@ def read_heads(execute: Execute, account: str, divided: Divided | None) -> Heads
     rows = execute("SELECT part, number FROM parts WHERE account = ?", account)
     if any((type(part), type(number)) != (str, int) for part, number in rows):
         raise book.damage_error("the table of its parts has a value of the wrong type", code="ledger-totals-wrong")
-    numbers = dict(rows)
+    numbers: dict[str, int] = dict(rows)
     if parts.digest_of(account, numbers) != (0 if divided is None else divided.digest):
         raise book.damage_error("the table of its parts is not the one of its last entry", code="ledger-totals-wrong")
     return Heads(numbers, {}, {})
