@@ -66,9 +66,7 @@ class NaiveLedger:
         affected = [self.accounts[name] for name in dict.fromkeys(("", analyst))]
         for account in affected:
             account.happened.append(("charge", guarantee, parts))
-        fits = all(
-            account.rule.fits(account.lost(unit)) for account in affected for unit in self.units(account, parts)
-        )
+        fits = all(account.rule.fits(account.lost(unit)) for account in affected for unit in self.units(account, parts))
         if not fits:
             for account in affected:
                 account.happened.pop()
