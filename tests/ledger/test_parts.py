@@ -363,7 +363,9 @@ class Changed:
         "UPDATE parts SET part = 'mar' WHERE account = '' AND part = 'jan'",
         "DELETE FROM parts WHERE account = '' AND part = 'jan'",
         "DELETE FROM parts",
-        "INSERT INTO parts VALUES ('', 'mar', 1)",
+        "INSERT INTO parts VALUES ('', 'mar', 1, 7)",
+        "UPDATE parts SET digest = 'x' WHERE account = '' AND part = 'jan'",
+        "UPDATE parts SET digest = 9223372036854775807",
         "DROP TABLE parts",
     ],
 )
