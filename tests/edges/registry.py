@@ -6,6 +6,7 @@ A new public call joins one of the lists in `calls_*.py`, or says here why it ne
 from __future__ import annotations
 
 from . import (
+    calls_blocks,
     calls_functions,
     calls_learn,
     calls_local,
@@ -28,6 +29,7 @@ CALLS: list[Call] = [
     *calls_local.CALLS,
     *calls_studies.CALLS,
     *calls_tables.CALLS,
+    *calls_blocks.CALLS,
     *calls_stats.CALLS,
     *calls_stats_regression.CALLS,
     *calls_stats_counts.CALLS,
@@ -130,6 +132,7 @@ NO_DATA: dict[str, str] = {
     "best_quantiles": _SETTING,
     "datasets.Policy": _SETTING,
     "person": _SETTING,
+    "for_unit": _SETTING,
     "risk": _SETTING,
     "functions.*[a-zA-Z].at": _POST,
     "functions.CurvePCA": _SETTING,

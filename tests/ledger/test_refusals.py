@@ -39,6 +39,9 @@ ENTRY = EntryRow(
 )
 
 
+STATE = verification._State(dp.row())
+
+
 def refused(asked: Callable[[], Any], code: str, kind: type[DiscreetError] = LedgerDamaged) -> None:
     with refuses(kind, code):
         asked()
@@ -62,7 +65,7 @@ def nothing(statement: str, *values: Any) -> list[Any]:
         (lambda: record.from_text("{"), "ledger-damaged"),
         (lambda: record.read_unit(record.to_text(LIMIT)), "ledger-damaged"),
         (lambda: opening.check_seen(nothing, Head(1, "c", 0), Seen("one", 1, "c", 0, 0), "other"), "ledger-damaged"),
-        (lambda: verification._check_decree(ENTRY._replace(kind="limit"), {}, {}), "ledger-totals-wrong"),
+        (lambda: verification._check_decree(ENTRY._replace(kind="limit"), STATE, ()), "ledger-totals-wrong"),
     ],
 )
 def test_an_entry_that_was_never_written_so(asked: Callable[[], Any], code: str) -> None:
@@ -71,7 +74,7 @@ def test_an_entry_that_was_never_written_so(asked: Callable[[], Any], code: str)
 
 def test_a_head_that_is_not_the_last_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(book, "row", lambda execute, number: ENTRY)
-    refused(lambda: book.total_spent(nothing, Head(3, "another", 0), ""), "ledger-damaged")
+    refused(lambda: book.last_rows(nothing, Head(3, "another", 0), ""), "ledger-damaged")
 
 
 def test_an_entry_beyond_its_limit() -> None:
@@ -79,10 +82,9 @@ def test_an_entry_beyond_its_limit() -> None:
     account = verification.Account(CONTENT, RULE.nothing)
     cost = account.cost(charged.content)
     text = record.canonical({"": list(cost)})
-    refused(
-        lambda: verification._check_totals(charged._replace(costs=text, totals=text), {"": account}),
-        "ledger-totals-wrong",
-    )
+    state = verification._State(dp.row())
+    state.accounts[""] = account
+    refused(lambda: verification._check_totals(charged._replace(costs=text, totals=text), state), "ledger-totals-wrong")
 
 
 def test_an_account_without_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import closing
 from enum import StrEnum
 from typing import Annotated, Any
@@ -48,6 +49,7 @@ def main(
     form: str = "text",
     confidence: float = 0.95,
     analyst: str | None = None,
+    parts: Sequence[str] | None = None,
     **cost: Any,
 ) -> None:
     """Print how a question would be answered, as "text" or "json". Nothing is spent and no row is read."""
@@ -55,5 +57,6 @@ def main(
 
     sure, database = check_confidence(confidence), connect(policy, analyst=analyst)
     with closing(database.ledger), closing(database.engine):
+        database = database.part(*parts) if parts else database
         explained = database.explain(question, confidence=sure, **cost)
         print(json.dumps(explained.data, ensure_ascii=False) if form == "json" else explained)

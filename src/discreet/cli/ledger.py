@@ -176,7 +176,9 @@ def _heading(ledger: Ledger, number: int) -> Panel:
 
 
 def _unit_text(unit: Unit) -> str:
-    who = "one row" if unit.column is None else f"one person, all rows of one {unit.column}"
+    rows = "all rows" if unit.per is None else f"all rows in one {unit.per}"
+    who = "one row" if unit.column is None else f"one person, {rows} of one {unit.column}"
+    who = who if unit.lives_in is None else f"{who}, who lives in one {unit.lives_in}"
     return who if unit.neighbors == "add_or_remove" else f"{who}; neighbors by replacement"
 
 

@@ -82,6 +82,15 @@ Analyst = Annotated[
     str | None,
     typer.Option(help="Who asks: charged to their own account, too.", show_default=False, rich_help_panel=RECORD),
 ]
+Part = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Only the rows in this part count: a block of time such as 2024-01, or where people live. May be "
+        "repeated.",
+        show_default=False,
+        rich_help_panel=COST,
+    ),
+]
 
 
 def _question_options(
@@ -93,6 +102,7 @@ def _question_options(
     confidence: Confidence = 0.95,
     weight: Weight = None,
     analyst: Analyst = None,
+    part: Part = None,
 ) -> dict[str, Any]:
     """The options of every command about a question."""
     from discreet.datasets.description import asks_for_tables
@@ -103,7 +113,7 @@ def _question_options(
         raise InvalidArgument(
             'Write a question in SQL, in quotes: "SELECT COUNT(*) FROM visits".', code="command-question"
         )
-    options = {"policy": policy, "question": question, "confidence": confidence, "analyst": analyst}
+    options = {"policy": policy, "question": question, "confidence": confidence, "analyst": analyst, "parts": part}
     return options if asks_for_tables(question) else options | _cost(epsilon, delta, within, weight)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
@@ -88,6 +89,7 @@ def main(
     confidence: float = 0.95,
     key: str | None = None,
     analyst: str | None = None,
+    parts: Sequence[str] | None = None,
     **cost: Any,
 ) -> None:
     """Answer a question and print it as "table", "json" or "csv". Bad options are reported before anything is
@@ -103,6 +105,8 @@ def main(
     if plot is not None:
         check_picture(plot, "discreet query --plot")
     database, console = connect(policy, analyst=analyst), Console(stderr=True)
+    if parts:
+        database = database.part(*parts)
     if asks_for_tables(question):
         with closing(database):
             print(shown_tables(question, database.tables))
@@ -112,7 +116,7 @@ def main(
             database.engine.progress = lambda percent: status.update(f"Answering … {percent}%")
         answer = database.sql(question, confidence=confidence, key=key, **cost)
         table = answer.with_errors(sure)
-        said = json_object(answer, sure) if form == "json" else _summary(answer, table, database.ledger, sure)
+        said = json_object(answer, sure) if form == "json" else _summary(answer, table, database.planner.ledger, sure)
         text = json_text(said) if form == "json" else lines(said)
     if form == "json":
         print(text)

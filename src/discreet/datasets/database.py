@@ -55,15 +55,38 @@ class Database(Closed):
     def seen_by(self, ledger: Ledger) -> Database:
         """The same tables under another view of the same ledger, such as that of an analyst."""
         other = copy.copy(self)
-        other.ledger, other.planner = ledger, replace(self.planner, ledger=ledger)
+        other.ledger, other.planner = ledger, replace(self.planner, ledger=_charged(ledger, self.schema))
         return other
+
+    def part(self, *names: str) -> Database:
+        """The same tables, of which only the rows in these parts count: blocks of time such as "2024-01", or where
+        people live. "null" are the rows without a time.
+
+        If each unit lives in one part (`per` or `lives_in` of the unit), answers are charged to these parts only, and
+        what other parts spent does not count. Otherwise one person may be in all of them, and they are charged as
+        everything is. Spends nothing and reads no private data.
+        """
+        if self.schema.parts is not None:
+            raise InvalidArgument(
+                "This is a part already. Name all the parts at once, on the database: clinic.part(…).",
+                code="part-of-part",
+            )
+        other = copy.copy(self)
+        other.schema = replace(self.schema, parts=names)
+        other.planner = replace(self.planner, schema=other.schema, ledger=_charged(self.ledger, other.schema))
+        return other
+
+    @property
+    def parts(self) -> tuple[str, ...] | None:
+        """The parts whose rows count. None if all do."""
+        return self.schema.parts
 
     @property
     def tables(self) -> Tables:
         """What may be asked: all tables, with the types, ranges and choices of their columns, who is protected, and
         what remains of the budget.
         """
-        return describe_tables(self.schema, self.ledger)
+        return describe_tables(self.schema, self.planner.ledger)
 
     def sql(
         self,
@@ -208,14 +231,18 @@ class Database(Closed):
     def fit(self, estimator: Estimator, source: str, *, features: Features, target: str | None = None) -> Estimator:
         """Fit a private estimator to columns of a FROM clause: `"visits JOIN cities USING (city) WHERE …"`.
 
-        Ranges and choices of features come from the policy, or from `features`. See `PrivateTable.fit`.
+        Ranges and choices of features come from the policy, or from `features`. See `PrivateTable.fit`. A model of a
+        part is charged to everything.
         """
         check_estimator(estimator, target)
         plan = self.planner.rows(f"SELECT * FROM {source}", epsilon=estimator.epsilon, delta=estimator.delta)
-        return Fit(estimator, self.planner, plan, features, target).release()
+        # an estimator keeps its ledger, so it is the whole one: with it, it may be fitted to other rows
+        whole = replace(self.planner, ledger=self.ledger)
+        return Fit(estimator, whole, plan, features, target).release()
 
     def __repr__(self) -> str:
-        return f"<Database: {', '.join(self.schema.tables)}; {self.tables.remains}>"
+        parts = "" if self.parts is None else f"; in {', '.join(self.parts)}"
+        return f"<Database: {', '.join(self.schema.tables)}{parts}; {self.tables.remains}>"
 
     def _repr_html_(self) -> str:
         return self.tables._repr_html_()
@@ -224,6 +251,11 @@ class Database(Closed):
         """Close the engine and the ledger's database."""
         self.engine.close()
         self.ledger.close()
+
+
+def _charged(ledger: Ledger, schema: Schema) -> Ledger:
+    """The view of a ledger that is charged for what these tables release: only their parts, if units live in one."""
+    return ledger if schema.parts is None or schema.unit.lives_in_one is None else ledger._within(*schema.parts)
 
 
 def _with_public_values(schema: Schema, engine: Engine) -> Schema:

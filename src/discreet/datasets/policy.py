@@ -22,12 +22,15 @@ from discreet.exact.rational import check_delta, exactly
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit
 from discreet.ledger.store import IN_MEMORY, URLS
+from discreet.sql.blocks import Time
 from discreet.sql.schema import AUTO, BOUNDS, Column, Hierarchy, Table, check_type, implied_type
 
 QUESTIONS = 1000
 """Without `delta_per_question`, a question may use the ledger's δ divided by this."""
-_TABLE = ("source", "public", "person", "through", *BOUNDS, "version", "columns", "hierarchies")
+_TABLE = ("source", "public", "person", "through", *BOUNDS, "version", "columns", "hierarchies", "time")
 _COLUMN = ("type", "between", "choices", "frequency", "other")
+_TIME = ("column", "block", "arrived", "late")
+_UNIT = ("person", "group", "row", "neighbors", "per", "lives_in")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +94,7 @@ class Policy:
                     for c in table.columns.values()
                 },
                 **({"hierarchies": [vars(one) for one in table.hierarchies]} if table.hierarchies else {}),
+                **({} if table.time is None else {"time": vars(table.time)}),
             }
             for name, table in self.tables.items()
         }
@@ -186,7 +190,7 @@ def _policy(words: Mapping[str, Any], folder: Path | None) -> Policy:
     tables = section_of(found.get("tables", {}), "tables")
     engine = _engine(section_of(found.get("engine", {}), "engine"), folder)
     return Policy(
-        unit=_unit(section_of(found.get("unit"), "unit", ("person", "row", "neighbors"))),
+        unit=_unit(section_of(found.get("unit"), "unit", _UNIT)),
         limit=Approx(epsilon=epsilon, delta=delta) if check_delta(delta) else Pure(epsilon=epsilon),
         tables={name: _table(name, table, folder, engine) for name, table in tables.items()},
         ledger=ledger["path"] if folder is None else _target(str(text_in(ledger, "path", "ledger")), folder),
@@ -245,12 +249,26 @@ def text_in(section: Mapping[str, Any], key: str, where: str) -> str | None:
 
 
 def _unit(section: Mapping[str, Any]) -> Unit:
-    column, rows = text_in(section, "person", "unit"), section.get("row", False)
-    if rows not in (True, False) or (column is None) != rows:
+    person, group = text_in(section, "person", "unit"), text_in(section, "group", "unit")
+    column, rows = person or group, section.get("row", False)
+    if rows not in (True, False) or [person is not None, group is not None, rows].count(True) != 1:
         raise InvalidArgument(
-            '[unit] must say who is protected. Write person = "patient_id", or row = true.', code="policy-unit"
+            '[unit] must say who is protected. Write person = "patient_id", group = "household_id", or row = true.',
+            code="policy-unit",
         )
-    return Unit(column, section.get("neighbors", "add_or_remove"))
+    return Unit(
+        column, section.get("neighbors", "add_or_remove"), section.get("per"), text_in(section, "lives_in", "unit")
+    )
+
+
+def _time(words: Any, where: str) -> Time:
+    """When the rows of a table happened."""
+    section = section_of(words, where, _TIME)
+    if "column" not in section:
+        raise InvalidArgument(
+            f'[{where}] names no column. Add the column of days or moments: column = "day".', code="policy-missing-key"
+        )
+    return Time(**{key: section[key] for key in _TIME if key in section})
 
 
 def _table(name: str, words: Any, folder: Path | None, engine: EngineConfiguration) -> Table:
@@ -290,6 +308,7 @@ def _table(name: str, words: Any, folder: Path | None, engine: EngineConfigurati
         through=text_in(section, "through", where),
         version=None if version is None else str(version),
         hierarchies=hierarchies,
+        time=_time(section["time"], f"{where}.time") if "time" in section else None,
         **{key: section.get(key) for key in BOUNDS},
     )
 

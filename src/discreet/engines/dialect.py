@@ -80,6 +80,11 @@ class Dialect(Protocol):
     def sum_over(self, value: str, window: str) -> str:
         """The exact sum of integers of 64 bits over a window. NULL if it does not fit 64 bits."""
 
+    def unit_key(self, block: str, person: str) -> str:
+        """One text for each pair of an integer, or NULL, and a person: text, an integer, a date or a boolean. Different
+        pairs have different texts. NULL if the person is.
+        """
+
     def among(self, rows: str, others: str) -> str:
         """FROM: the rows of people who are in `others`, each row once."""
 

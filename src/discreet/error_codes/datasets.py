@@ -133,4 +133,34 @@ COLUMNS = {
         '`table.cube([("region", "city"), "sex"], epsilon=1)` and `answer.cube(["sex"])`',
     ),
     "unknown-table": Explained("a table that the policy does not have", "No such table is declared.", "a known one"),
+    "policy-time": Explained(
+        '`[tables.visits.time]` with a column of text, or `late = "drop"` without `arrived`',
+        "Blocks of time need a column of days or moments, and whether a row is late depends on when it came in.",
+        '`column = "day"`, `block = "month"`, `arrived = "loaded_at"` and `late = "drop"`',
+    ),
+    "unit-needs-time": Explained(
+        '`per = "month"` in `[unit]`, and a private table without `[tables.visits.time]`',
+        "A unit is one person in one month, so each row must say when it happened.",
+        '`[tables.visits.time]` with `column = "day"` and `block = "month"`',
+    ),
+    "unit-lives-in": Explained(
+        '`lives_in = "region"` where no table has the column, several have, or its values are not declared',
+        "One column of one table says where a person lives, and its declared values are the parts.",
+        '`lives_in = "patients.region"` and `choices = ["North", "South"]` for that column',
+    ),
+    "part-name": Explained(
+        '`clinic.part("January")`, or a part of tables that have no time',
+        "Parts are public: blocks of time with fixed names, or the declared values of where people live.",
+        '`clinic.part("2024-01")`; a day is 2024-01-31, a week 2024-W05, a quarter 2024-Q1, a year 2024',
+    ),
+    "part-table": Explained(
+        '`clinic.part("2024-01").sql("SELECT COUNT(*) FROM patients", epsilon=1)` where only visits have a time',
+        "The rows of this table are in no block of time.",
+        "the question about all of the table, or `[tables.patients.time]` in the policy",
+    ),
+    "part-of-part": Explained(
+        '`clinic.part("2024-01").part("2024-02")`',
+        "A part is a part of the whole database.",
+        '`clinic.part("2024-01", "2024-02")`',
+    ),
 }

@@ -70,4 +70,9 @@ GUARANTEES = {
         "An enumeration needs the exact distribution of every draw.",
         "a mechanism that uses another sampler",
     ),
+    "times-missing": Explained(
+        '`dp.for_unit(guarantee, dp.person("id"))` of what protects one person in one month',
+        "How many months one person is counted in is not known.",
+        '`dp.for_unit(guarantee, dp.person("id"), times=12)`',
+    ),
 }

@@ -63,6 +63,21 @@ LEDGER = {
         "Only the owner's view may open accounts and change limits.",
         "the same call on the ledger itself",
     ),
+    "ledger-no-parts": Explained(
+        'a budget for one month in a ledger that protects `dp.person("patient_id")`',
+        "Such a person may be in every month, and what the months cost adds up.",
+        '`dp.person("patient_id", per="month")`, or `lives_in="region"` for parts in which people stay',
+    ),
+    "ledger-part-name": Explained(
+        "a part without a name, with a name of more than 200 characters, or that is not inside the parts at hand",
+        "The budget of a part is found by its name.",
+        'names such as `"2024-01"`',
+    ),
+    "ledger-part-limit": Explained(
+        "`renew(limit, why=…)` for single parts",
+        "All parts of an account have the same limit.",
+        "`renew(why=…)`; to change the limit of all parts, `ledger.raise_limit(…, why=…)`",
+    ),
     "ledger-key": Explained(
         '`key=""`, or a key for a request that contains a function',
         "A key stands for one request, which must be recognized when it comes again.",

@@ -116,6 +116,11 @@ NAMES = {
         "This is not a date in the years 1 to 9999.",
         "`SELECT COUNT(*) FROM visits WHERE day > DATE '2020-01-31'`",
     ),
+    "sql-key-person": Explained(
+        "`GROUP BY patient_id` where a unit is one person in one month",
+        "A person with many months would be a group with many units, and its name would be shown.",
+        "`GROUP BY city`",
+    ),
     "sql-key-type": Explained(
         "`GROUP BY` a list, a struct or another type that is not supported",
         "Groups are made by numbers, text, dates and conditions.",

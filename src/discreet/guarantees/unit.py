@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from discreet.errors import InvalidArgument
@@ -32,8 +32,8 @@ class Unit:
 
     column: str | None = None
     neighbors: Relation = "add_or_remove"
-    per: Block | None = None
-    lives_in: str | None = None
+    per: Block | None = field(default=None, metadata={"later": True})
+    lives_in: str | None = field(default=None, metadata={"later": True})
 
     def __post_init__(self) -> None:
         if self.neighbors not in RELATIONS:
@@ -93,3 +93,15 @@ def person(
 def row(*, neighbors: Relation = "add_or_remove") -> Unit:
     """Protect single rows. Use it only if each person has one row."""
     return Unit(None, neighbors)
+
+
+def check_whole_person(unit: Unit, what: str) -> None:
+    """Refuse a unit that is one person in one block of time, where the blocks of rows are not known: all rows of a
+    person would count as one unit, and without one block they would be another unit, not none.
+    """
+    if unit.per is not None:
+        raise InvalidArgument(
+            f"{what} does not know when its rows happened, and the ledger protects one person in one {unit.per}. Use a "
+            "policy with [tables.visits.time] and dp.connect, or a ledger that protects a person.",
+            code="unit-needs-time",
+        )

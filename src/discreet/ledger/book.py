@@ -146,10 +146,10 @@ class Head(NamedTuple):
 _COLUMNS = ", ".join(f"entries.{name}" for name in EntryRow._fields)
 _MARKS = ", ".join("?" for _ in EntryRow._fields)
 HEAD = "SELECT number, chain, answers FROM head"
-_MOVED = "FROM head WHERE one = 1 AND number = ? AND chain = ? AND answers = ?"
+MOVED = "FROM head WHERE one = 1 AND number = ? AND chain = ? AND answers = ?"
 _MOVE = "UPDATE head SET number = ?, chain = ?, answers = ? WHERE one = 1 AND number = ? AND chain = ? AND answers = ?"
-_ADD_ENTRY = f"INSERT INTO entries ({', '.join(EntryRow._fields)}) SELECT {_MARKS} {_MOVED}"
-_ADD_ANSWER = f"INSERT INTO answers (number, data, digest, not_private) SELECT ?, ?, ?, ? {_MOVED}"
+_ADD_ENTRY = f"INSERT INTO entries ({', '.join(EntryRow._fields)}) SELECT {_MARKS} {MOVED}"
+_ADD_ANSWER = f"INSERT INTO answers (number, data, digest, not_private) SELECT ?, ?, ?, ? {MOVED}"
 _SINCE = f"SELECT {_COLUMNS} FROM entries WHERE number > ? ORDER BY number LIMIT ?"
 _WITH_BEFORE = "LEFT JOIN entries AS before ON before.number = entries.number - 1"
 
@@ -260,21 +260,41 @@ def terms(execute: Execute, analyst: str, at: int = 2**62) -> EntryRow | None:
     return _one(execute, newest, analyst, at)
 
 
+def all_terms(execute: Execute, analyst: str, at: int) -> list[EntryRow]:
+    """The entries by the owner up to a number that concern an account, oldest first: each has its limit then."""
+    numbers = execute(
+        "SELECT number FROM entries WHERE analyst = ? AND kind <> 'charge' AND number <= ? ORDER BY number",
+        *(analyst, at),
+    )
+    return [row(execute, number) for (number,) in numbers]
+
+
 def spent_at(execute: Execute, analyst: str, at: int) -> Vector:
     """What an account had spent at an entry."""
+    return row_at(execute, analyst, at).spent(analyst)
+
+
+def row_at(execute: Execute, analyst: str, at: int) -> EntryRow:
+    """The last entry up to a number that says what an account had spent."""
     newest = "(SELECT MAX(number) FROM entries WHERE analyst = ? AND number <= ?)"
     last = _one(execute, newest, analyst, at) if analyst else row(execute, at)
     if last is None:
         raise damage_error(f"the account of {analyst} is missing")
-    return last.spent(analyst)
+    return last
 
 
-def total_spent(execute: Execute, at: Head, *analysts: str) -> dict[str, Vector]:
-    """What accounts have spent, according to their newest entries."""
+def last_rows(execute: Execute, at: Head, *analysts: str) -> dict[str, EntryRow]:
+    """The newest entries of accounts, which say what they have spent."""
+    last = last_row(execute, at)
+    return {name: last if name in (WHOLE, last.analyst) else _newest(execute, name) for name in analysts}
+
+
+def last_row(execute: Execute, at: Head) -> EntryRow:
+    """The entry to which the head points."""
     last = row(execute, at.number)
     if last.chain != at.chain:
         raise damage_error("its head does not match its last entry")
-    return {name: (last if name in (WHOLE, last.analyst) else _newest(execute, name)).spent(name) for name in analysts}
+    return last
 
 
 def _newest(execute: Execute, analyst: str) -> EntryRow:

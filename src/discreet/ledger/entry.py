@@ -10,6 +10,7 @@ from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.rules.best_of import Vector
 from discreet.ledger.book import WHOLE, EntryRow, vectors
 from discreet.ledger.marks import split_mark
+from discreet.ledger.parts import named_in, of_accounts
 from discreet.ledger.record import read_guarantee
 
 Kind = Literal["opening", "charge", "limit", "renewal", "account", "adoption"]
@@ -23,7 +24,8 @@ class Entry:
     `kind` is "charge" for a release. The owner's own entries set limits, and have the limit as their guarantee. `cost`
     and `totals` are in units of 10^-18. `state` is "reserved" until an answer is stored, then "answered", or
     "discarded" if it came too late. A `repeatable` entry has a key or a public identity, with which its answer can be
-    requested again. `mark` says what was measured, if its numbers may answer another question.
+    requested again. `mark` says what was measured, if its numbers may answer another question. `parts` are the parts of
+    the data that it touches alone. If there are none, it touches everything.
     """
 
     number: int
@@ -41,6 +43,7 @@ class Entry:
     state: State
     repeatable: bool
     chain: str
+    parts: tuple[str, ...] = ()
 
     @property
     def receipt(self) -> str:
@@ -58,6 +61,7 @@ class Entry:
             "asked": self.asked,
             "mechanism": self.mechanism,
             "guarantee": str(self.guarantee),
+            "parts": ", ".join(self.parts) or None,
             "state": self.state,
             "key": self.key,
             "code_version": self.code_version,
@@ -76,6 +80,7 @@ def entry_of(
     from them.
     """
     charge = row.kind == "charge"
+    costs = vectors(row.costs) if costs is None else costs
     asked, mark = split_mark(row.asked)
     return Entry(
         number=row.number,
@@ -85,12 +90,13 @@ def entry_of(
         mark=mark,
         mechanism=row.mechanism,
         guarantee=read_guarantee(row.content) if charge else row.rule.limit,
-        cost=(vectors(row.costs) if costs is None else costs).get(WHOLE, ()),
-        totals=vectors(row.totals) if totals is None else totals,
+        cost=costs.get(WHOLE, ()),
+        totals=of_accounts(vectors(row.totals)) if totals is None else totals,
         key=row.retry_key,
         code_version=row.code_version,
         time=row.microseconds / 1e6,
         state=state if charge else "recorded",
         repeatable=row.retry_key is not None or row.identity is not None,
         chain=row.chain,
+        parts=named_in(costs),
     )

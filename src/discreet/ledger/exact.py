@@ -24,6 +24,9 @@ _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 _WIDE = 2**63
 _PLAIN = json.JSONEncoder(separators=(",", ":"))
 _TEXTS = frozenset((str, type(None)))
+LATER = {"later": True}
+"""Metadata of a dataclass's field that an earlier version did not have. It is not written while it is None, so the
+texts of before stay the same."""
 _OWN_TEXTS = (
     *(Mapping, bytes, bytearray, np.generic, np.ndarray, type),
     *(datetime.date, datetime.time, datetime.timedelta),
@@ -86,8 +89,10 @@ class _Writer:
     def _other(self, value: Any) -> Any:
         kind = type(value)
         if (known := _parts_of(kind)) is not None:
-            name, parts = known
-            return {"is": name, "parts": {part: self.exact(getattr(value, part)) for part in parts}}
+            name, parts, later = known
+            found = {part: getattr(value, part) for part in parts}
+            written = {part: self.exact(one) for part, one in found.items() if one is not None or part not in later}
+            return {"is": name, "parts": written}
         if kind in (tuple, list):
             return {kind.__name__: list(value) if _is_plain(value) else [self.exact(part) for part in value]}
         if value is None or kind in (bool, str):
@@ -126,18 +131,21 @@ def _name_of(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-_Parts = tuple[str, list[str]] | None
+_Parts = tuple[str, list[str], frozenset[str]] | None
 _KNOWN_PARTS: dict[type, _Parts] = {}
 
 
 def _parts_of(kind: type) -> _Parts:
-    """The name of a dataclass and those of its fields. None for another class, or one with a text of its own."""
+    """The name of a dataclass, those of its fields, and which of them came later. None for another class, or one with
+    a text of its own.
+    """
     if kind not in _KNOWN_PARTS:
         if len(_KNOWN_PARTS) >= 1000:
             _KNOWN_PARTS.clear()
         written = dataclasses.is_dataclass(kind) and not issubclass(kind, _OWN_TEXTS)
-        names = [one.name for one in dataclasses.fields(kind) if one.compare] if written else []
-        return _KNOWN_PARTS.setdefault(kind, (_name_of(kind), names) if written else None)
+        own = [one for one in dataclasses.fields(kind) if one.compare] if written else []
+        later = frozenset(one.name for one in own if one.metadata.get("later"))
+        return _KNOWN_PARTS.setdefault(kind, (_name_of(kind), [one.name for one in own], later) if written else None)
     return _KNOWN_PARTS[kind]
 
 

@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-import math
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from discreet import html
 from discreet.errors import BudgetExhausted, DiscreetError, InvalidArgument, LedgerDamaged
-from discreet.exact.rational import LEDGER_UNIT
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.rules.best_of import CLOSED, Rule, Vector
+from discreet.guarantees.rules.best_of import Rule
 from discreet.guarantees.unit import Unit
-from discreet.ledger import accounts, answers, book, marks, opening, verification
-from discreet.ledger.accounts import Account, Standing
-from discreet.ledger.book import WHOLE, EntryRow, Stored
+from discreet.ledger import accounts, answers, book, heads, marks, opening, parts, showing, verification
+from discreet.ledger.accounts import Account, Charged, Standing, account_in
+from discreet.ledger.book import WHOLE, Stored
 from discreet.ledger.entry import Entry, entry_of
-from discreet.ledger.periods import Period, periods_of
+from discreet.ledger.parts import FindOwns, check_names, naming
+from discreet.ledger.periods import PartBudget, Period, budgets_of, periods_of
 from discreet.ledger.record import state_for
-from discreet.ledger.request import Identity, Request, identity_again, public_text, request_of
-from discreet.ledger.store import IN_MEMORY, Execute, Rows, Statement, Store, open_store
+from discreet.ledger.request import Identity, Request, key_reused_error, public_text, reason_of, request_of
+from discreet.ledger.store import IN_MEMORY, Rows, Statement, Store, open_store
 from discreet.ledger.writer import Draft, Writer
 
-_SHOWN = 20
-"""A notebook shows this many of the last entries."""
 _in_memory: weakref.WeakValueDictionary[str, Store] = weakref.WeakValueDictionary()
 
 
-Named = tuple[str | None, str | None]
-"""A request by its key and its identity."""
+T = TypeVar("T")
 
 
 class Ledger:
     """The budget of one data set, and what was spent: in a file, in PostgreSQL, or in memory to try things out.
 
     Promise: however the questions are chosen, by however many processes, everything charged here together keeps `limit`
-    for one unit of `protects`.
+    for one unit of `protects`. So do charges on parts alone, if each reads nothing but its parts: decision 0024.
 
     >>> from discreet import Pure, person
     >>> ledger = Ledger.open(":memory:", protects=person("patient_id"), limit=Pure(epsilon=1))
@@ -46,9 +41,14 @@ class Ledger:
     """
 
     def __init__(
-        self, store: Store, terms: opening.LedgerTerms, analyst: str = WHOLE, writer: Writer | None = None
+        self,
+        store: Store,
+        terms: opening.LedgerTerms,
+        analyst: str = WHOLE,
+        writer: Writer | None = None,
+        parts: tuple[str, ...] = (),
     ) -> None:
-        self._store, self._terms, self._analyst = store, terms, analyst
+        self._store, self._terms, self._analyst, self._parts = store, terms, analyst, parts
         self._writer = writer or Writer(store, terms.ledger)
         self._marks = marks.Marks()
         self._replay: tuple[str, Stored | None] = ("", None)
@@ -83,10 +83,10 @@ class Ledger:
 
         Do this only if no other copy of it was charged since. What was spent there is not known here.
         """
-        reason = _reason(why)
+        reason = reason_of(why)
         store = open_store(target, checkpoint)
         ledger = cls(store, opening.adopt_ledger(store))
-        ledger._decree("adoption", reason, lambda rule, spent: (rule, spent))
+        ledger._decree("adoption", reason, lambda account, *_: accounts.unchanged(account))
         return ledger
 
     def for_analyst(self, name: str, *, limit: Guarantee | None = None, rule: str | Rule | None = None) -> Self:
@@ -100,7 +100,7 @@ class Ledger:
             raise InvalidArgument(
                 "An analyst needs a name: a short text, such as a user name.", code="ledger-analyst-name"
             )
-        account = type(self)(self._store, self._terms, name, self._writer)
+        account = type(self)(self._store, self._terms, name, self._writer, self._parts)
         with self._store.transaction(write=False) as execute:
             present = book.terms(execute, name)
         if present is None:
@@ -111,12 +111,7 @@ class Ledger:
                     code="ledger-no-account",
                 )
             own = opening.validate_rule(limit, rule, self.protects).fixed()
-            if type(accounts.natural(own)) is not type(accounts.natural(self.rule)):
-                raise InvalidArgument(
-                    "An analyst's limit must be of the same kind as the limit of the data set: "
-                    "both in ε, or both in ρ.",
-                    code="ledger-limit-kind",
-                )
+            accounts.check_same_kind(own, self.rule)
             if self._writer.write(partial(account._open_account, own)):
                 return account
             with self._store.transaction(write=False) as execute:
@@ -124,6 +119,17 @@ class Ledger:
         assert present is not None
         opening.check_same(present.rule, self.protects, limit, rule, f"The account of {name}")
         return account
+
+    def _within(self, *names: str) -> Self:
+        """The same ledger, which charges only these parts of the data, and shows what remains to them.
+
+        Only for code that makes the engine read nothing but these parts: everything else is not charged.
+        """
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__)
+        view._parts = check_names(names, self.protects, self._parts)
+        view._marks, view._replay = marks.Marks(), ("", None)
+        return view
 
     # --- the terms ----------------------------------------------------------------------------------------
 
@@ -152,23 +158,38 @@ class Ledger:
         promise is now the new limit.
         """
         checked = opening.validate_limit(limit, self.protects)
-        return self._account(analyst)._decree("limit", why, lambda rule, spent: (rule.raised(checked), spent))
+
+        def raised(account: Account, *_: Any) -> Charged:
+            return accounts.unchanged(account._replace(terms=book.with_rule(account.rule.raised(checked))))
+
+        return self._account(analyst)._decree("limit", why, raised)
 
     def renew(self, limit: Guarantee | None = None, *, why: str, analyst: str | None = None) -> Entry:
         """Begin a new period with a new limit (by default the same as the last), as an entry by the owner. Other
         accounts do not change.
 
-        People who are in the data in both periods are protected by both limits together: their ε and δ add up.
+        People who are in the data in both periods are protected by both limits together: their ε and δ add up. A view
+        of parts renews only these.
         """
 
-        def renewed(rule: Rule, _: Vector) -> tuple[Rule, Vector]:
-            if limit is None:
-                return rule, rule.nothing
-            same = opening.validate_limit(limit, self.protects).__class__ is rule.limit.__class__
-            fresh = opening.validate_rule(limit, rule.name if same else None, self.protects).fixed()
-            return fresh, fresh.nothing
+        if self._parts and limit is not None:
+            raise InvalidArgument(
+                "A part is renewed with the limit of its account, which is the same for all parts: leave out limit.",
+                code="ledger-part-limit",
+            )
 
-        return self._account(analyst)._decree("renewal", why, renewed)
+        own = self._account(analyst)
+
+        def renewed(account: Account, number: int, find: FindOwns) -> Charged:
+            if own._parts:
+                return accounts.renew_parts(own._analyst, account, own._parts, self.protects, find)
+            rule = account.rule
+            if limit is not None:
+                same = opening.validate_limit(limit, self.protects).__class__ is rule.limit.__class__
+                rule = opening.validate_rule(limit, rule.name if same else None, self.protects).fixed()
+            return accounts.renew_all(account, rule, number)
+
+        return own._decree("renewal", why, renewed)
 
     def _account(self, analyst: str | None) -> Self:
         self._check_owner()
@@ -185,23 +206,32 @@ class Ledger:
         """Open the account of this analyst, unless another process or thread was faster."""
         if self._analyst in draft.accounts or book.terms(draft.execute, self._analyst) is not None:
             return False
-        self._append(draft, "account", f"an account for {self._analyst}", rule, rule.nothing)
+        own = Account(book.with_rule(rule), rule.nothing)
+        self._append(draft, "account", f"an account for {self._analyst}", accounts.unchanged(own))
         return True
 
-    def _decree(self, kind: str, why: str, change: Callable[[Rule, Vector], tuple[Rule, Vector]]) -> Entry:
+    def _decree(self, kind: str, why: str, change: Callable[[Account, int, FindOwns], Charged]) -> Entry:
         """Record an entry by the owner, which sets the rule and the total of this account."""
-        reason = _reason(why)
+        reason = reason_of(why)
 
         def decide(draft: Draft) -> Entry:
             account = draft.standing(self._analyst)[self._analyst]
-            return self._append(draft, kind, reason, *change(account.rule, account.spent))
+            return self._append(draft, kind, reason, change(account, draft.at.number + 1, draft.owns))
 
         return self._writer.write(decide)
 
-    def _append(self, draft: Draft, kind: str, why: str, rule: Rule, total: Vector) -> Entry:
-        totals = {WHOLE: draft.standing(WHOLE)[WHOLE].spent, self._analyst: total}
-        facts = {"kind": kind, "analyst": self._analyst, "asked": why, "content": book.with_rule(rule)}
-        return entry_of(draft.append(facts | {"costs": {}, "totals": totals}), "reserved")
+    def _append(self, draft: Draft, kind: str, why: str, changed: Charged) -> Entry:
+        content = book.with_rule(changed.account.rule)
+        whole = accounts.unchanged(draft.standing(WHOLE)[WHOLE])
+        facts = {
+            "kind": kind,
+            "analyst": self._analyst,
+            "asked": why,
+            "content": content,
+            "costs": naming(changed.owns),
+        }
+        after = {WHOLE: whole, self._analyst: changed._replace(account=changed.account._replace(terms=content))}
+        return entry_of(draft.append(facts, after), "reserved")
 
     # --- charging -----------------------------------------------------------------------------------------
 
@@ -226,7 +256,7 @@ class Ledger:
         if not isinstance(guarantee, Guarantee):
             raise InvalidArgument("The charge must be a guarantee, such as dp.Pure(epsilon=0.1).", code="wrong-type")
         stated = state_for(guarantee, self.protects)
-        request = request_of(stated, asked, mechanism, key, identity, about)
+        request = request_of(stated, asked, mechanism, key, identity, about, self._parts)
         self._announce(request)
         while True:
             found, request = self._known(request)
@@ -252,19 +282,15 @@ class Ledger:
             return before
         standing = draft.standing(self._analyst)
         costs = {name: account.cost(request.content) for name, account in standing.items()}
-        totals, refused = accounts.totals_with(standing, costs)
+        after, refused = accounts.charge_all(standing, costs, self._parts, self.protects, draft.owns)
         if refused:
-            return standing, refused[0]
-        facts = {**columns, "kind": "charge", "analyst": self._analyst, "costs": costs, "totals": totals}
-        return entry_of(draft.append(facts), "reserved", costs=costs, totals=totals)
+            return accounts.seen_by(standing, self._parts, self.protects, draft.owns), refused[0]
+        costs |= naming(self._parts)
+        row = draft.append({**columns, "kind": "charge", "analyst": self._analyst, "costs": costs}, after)
+        return entry_of(row, "reserved", costs=costs, totals={name: one.account.spent for name, one in after.items()})
 
     def _refusal(self, stated: Guarantee, standing: Standing, refused: str) -> BudgetExhausted:
-        """Why a charge is refused, and the largest release of its kind that every account would still accept."""
-        remaining = accounts.largest(standing, stated)
-        text = standing[refused].rule.refusal(stated, remaining)
-        if self._analyst:
-            text += f" This is the limit of {'all analysts together' if refused == WHOLE else refused}."
-        return BudgetExhausted(text, remaining=remaining)
+        return accounts.refusal_of(stated, standing, refused, of_analyst=bool(self._analyst))
 
     def _lookups(self, request: Request) -> list[Statement]:
         """The statements that look for a request that was made before."""
@@ -302,7 +328,8 @@ class Ledger:
         self, guarantee: Guarantee, *, asked: str, mechanism: Any, key: str | None, identity: Identity | None
     ) -> bool:
         """Whether `charge` with the same arguments would find an existing reservation, at no cost."""
-        request = request_of(guarantee.stated_for(self.protects), asked, mechanism, key, identity)
+        stated = guarantee.stated_for(self.protects)
+        request = request_of(stated, asked, mechanism, key, identity, parts=self._parts)
         return self._known(request)[0] is not None
 
     def check_new_key(self, key: str) -> None:
@@ -311,27 +338,32 @@ class Ledger:
             raise key_reused_error()
 
     def marked(self, first: str) -> tuple[Entry, ...]:
-        """The charges of this analyst whose mark begins with these 32 characters, oldest first."""
+        """The charges of this analyst on these parts whose mark begins with these 32 characters, oldest first."""
         with self._store.transaction(write=False) as execute:
             numbers = self._marks.numbers(execute, self._analyst, first)
             found = [book.with_answer(execute(*book.numbered(number))) for number in numbers]
-        return tuple(
+        entries = (
             entry_of(row, answers.state_of(row.chain, stored and stored.digest)) for row, stored in filter(None, found)
         )
+        return tuple(entry for entry in entries if entry.parts == self._parts)
 
     def after(self, *guarantees: Guarantee) -> Guarantee | None:
         """What would remain after these releases, if nothing else is charged before. Raises BudgetExhausted if they do
         not fit. Charges nothing.
         """
-        standing = self._standing_now()
+        return self._look(partial(self._after, guarantees))
+
+    def _after(self, guarantees: Sequence[Guarantee], standing: Standing, find: FindOwns) -> Guarantee | None:
         for guarantee in guarantees:
             stated = guarantee.stated_for(self.protects)
             costs = {name: account.rule.coordinates(stated) for name, account in standing.items()}
-            totals, refused = accounts.totals_with(standing, costs)
+            charged, refused = accounts.charge_all(standing, costs, self._parts, self.protects, find)
             if refused:
-                raise self._refusal(stated, standing, refused[0])
-            standing = {name: account._replace(spent=totals[name]) for name, account in standing.items()}
-        return accounts.largest(standing)
+                seen = accounts.seen_by(standing, self._parts, self.protects, find)
+                raise self._refusal(stated, seen, refused[0])
+            standing = {name: one.account for name, one in charged.items()}
+            find = partial(parts.with_owns, find, {name: one.owns for name, one in charged.items()})
+        return accounts.largest(accounts.seen_by(standing, self._parts, self.protects, find))
 
     # --- answers ------------------------------------------------------------------------------------------
 
@@ -366,7 +398,7 @@ class Ledger:
 
     def discard(
         self,
-        requests: Sequence[Named],
+        requests: Sequence[answers.Named],
         *,
         after: int,
         owed: Sequence[Guarantee] = (),
@@ -382,12 +414,12 @@ class Ledger:
         """
         stated = [cost.stated_for(self.protects) for cost in owed]
         rest = [
-            request_of(cost, asked, "discarded", key if place == len(stated) else None, None)
+            request_of(cost, asked, "discarded", key if place == len(stated) else None, None, parts=self._parts)
             for place, cost in enumerate(stated, 1)
         ]
 
         def decide(draft: Draft) -> tuple[Entry, ...]:
-            found = self._charges_in(draft.execute, requests, after)
+            found = answers.charges_in(draft.execute, self._analyst, requests, after)
             for row, stored in found:
                 draft.discard(row, stored)
             charged = sum(row.number > after for row, _ in found)
@@ -399,31 +431,15 @@ class Ledger:
 
         return self._writer.write(decide)
 
-    def charges_of(self, requests: Sequence[Named], *, after: int) -> tuple[Entry, ...]:
+    def charges_of(self, requests: Sequence[answers.Named], *, after: int) -> tuple[Entry, ...]:
         """The charges of requests that were made after an entry."""
         with self._store.transaction(write=False) as execute:
-            found = self._charges_in(execute, requests, after)
+            found = answers.charges_in(execute, self._analyst, requests, after)
         return tuple(
             entry_of(row, answers.state_of(row.chain, stored and stored.digest))
             for row, stored in found
             if row.number > after
         )
-
-    def _charges_in(
-        self, execute: Execute, requests: Sequence[Named], after: int
-    ) -> list[tuple[EntryRow, Stored | None]]:
-        """The charges of requests after an entry, and earlier ones without an answer, each with what is stored."""
-        known: dict[int, tuple[EntryRow, Stored | None]] = {}
-        for key, identity in requests:
-            found = book.with_answer(execute(*book.charged(self._analyst, "retry_key", key))) if key else None
-            while found is None and identity is not None:
-                found = book.with_answer(execute(*book.charged(self._analyst, "identity", identity)))
-                if found is None or answers.state_of(found[0].chain, found[1] and found[1].digest) != "discarded":
-                    break
-                found, identity = None, identity_again(identity)
-            if found is not None and (found[0].number > after or found[1] is None):
-                known[found[0].number] = found
-        return [known[number] for number in sorted(known)]
 
     def _check_own(self, entry: Entry) -> None:
         if self._analyst not in (WHOLE, entry.analyst):
@@ -439,11 +455,7 @@ class Ledger:
         """The coordinates used so far, by name. Infinite if a coordinate no longer counts. The guarantee is the
         limit.
         """
-        account = self._standing_now()[self._analyst]
-        return {
-            label: math.inf if units >= CLOSED else units / LEDGER_UNIT
-            for label, units in zip(account.rule.labels, account.spent, strict=True)
-        }
+        return self._standing_now()[self._analyst].coordinates()
 
     @property
     def remaining(self) -> Guarantee | None:
@@ -456,19 +468,36 @@ class Ledger:
         """What remained after the entry with this number. Of an account that was opened later, what remains now."""
         return accounts.largest(self._standing_at(number))
 
-    def _standing_at(self, number: int) -> Standing:
+    def _look(self, use: Callable[[Standing, FindOwns], T]) -> T:
+        """What `use` finds in the accounts of now."""
+        standing = None if self._parts else self._writer.standing(self._analyst)
+        if standing is not None and all(account.divided is None for account in standing.values()):
+            return use(standing, parts.none_alone)
+        return self._writer.read(lambda draft: use(draft.standing(self._analyst), draft.owns))
+
+    def _look_at(self, number: int, use: Callable[[Standing, FindOwns], T]) -> T:
+        """What `use` finds in the accounts after an entry. Of an account that was opened later, in those of now."""
         with self._store.transaction(write=False) as execute:
             terms = accounts.terms_of(execute, self._analyst, number)
             if self._analyst in terms:
-                spent = {name: book.spent_at(execute, name, number) for name in terms}
-                return {name: Account(row.content, spent[name]).checked() for name, row in terms.items()}
-        return self._writer.standing(self._analyst)
+                rows = {name: book.row_at(execute, name, number) for name in terms}
+                standing = {name: account_in(rows[name], name, row.content) for name, row in terms.items()}
+                return use(standing, partial(heads.find_at, execute, standing, number))
+        return Ledger._look(self, use)
+
+    def _seen(self, standing: Standing, find: FindOwns) -> Standing:
+        return accounts.seen_by(standing, self._parts, self.protects, find)
+
+    def _standing_at(self, number: int) -> Standing:
+        return self._look_at(number, self._seen)
 
     def remaining_after(self, entry: Entry) -> Callable[[], Guarantee | None]:
         """What remained after an entry, computed only when it is called."""
         return partial(self._left_after, entry)
 
     def _left_after(self, entry: Entry) -> Guarantee | None:
+        if self._parts:
+            return accounts.largest(self._standing_at(entry.number))
         with self._store.transaction(write=False) as execute:
             terms = accounts.terms_of(execute, self._analyst, entry.number)
         return accounts.largest(
@@ -476,7 +505,7 @@ class Ledger:
         )
 
     def _standing_now(self) -> Standing:
-        return self._writer.standing(self._analyst)
+        return self._look(self._seen)
 
     @property
     def count(self) -> int:
@@ -494,7 +523,14 @@ class Ledger:
     def periods(self) -> tuple[Period, ...]:
         """What was allowed and spent from each renewal to the next, oldest first."""
         with self._store.transaction(write=False) as execute:
-            return periods_of(execute, self._analyst, self.protects)
+            return periods_of(execute, self._analyst, self.protects, parts=self._parts)
+
+    @property
+    def parts(self) -> Mapping[str, PartBudget]:
+        """What was spent of each part of the data that was charged alone, and what remains. Of other parts, what was
+        charged to everything is spent. Analysts see only the parts that they have charged.
+        """
+        return self._look(partial(budgets_of, self._analyst, self.protects, self._parts))
 
     @property
     def target(self) -> str:
@@ -521,7 +557,7 @@ class Ledger:
 
         Returns the number of entries, including the opening. Raises LedgerDamaged if anything is wrong.
         """
-        return verification.verify_entries(self._store, self._terms.ledger)
+        return verification.verify_entries(self._store, self._terms.ledger, self.protects)
 
     def close(self) -> None:
         """Close the database. The ledger opens it again when it is used."""
@@ -530,18 +566,13 @@ class Ledger:
     def __repr__(self) -> str:
         rule = self.rule
         terms = f"protects={self.protects!r}, limit={rule.limit!r}, rule={rule.name!r}"
-        return f"<Ledger {self.target}{f' for {self._analyst}' if self._analyst else ''}: {terms}>"
+        who = (f" for {self._analyst}" if self._analyst else "") + (
+            f" in {', '.join(self._parts)}" if self._parts else ""
+        )
+        return f"<Ledger {self.target}{who}: {terms}>"
 
     def _repr_html_(self) -> str:
-        rule, left, count = self.rule, self.remaining, self.count
-        used = 0.0 if left is None else float(accounts.size_of(left) / accounts.size_of(rule.limit))
-        terms = {"ledger": self.target} | ({"analyst": self._analyst} if self._analyst else {})
-        terms |= {"protects": repr(self.protects), "limit": str(rule.limit), "rule": rule.name}
-        terms |= {"remains": f"{left or 'nothing'} of {rule.limit}"}
-        names = ("receipt", "time", "kind", "asked", "guarantee", "state")
-        last = [entry.exported() for entry in self.entries(max(1, count - _SHOWN + 1), count)]
-        entries = html.table(names, [[one[name] for name in names] for one in reversed(last)]) if last else ""
-        return html.facts(terms) + html.bar(used) + entries
+        return showing.ledger_html(self)
 
     # --- never a second purse -----------------------------------------------------------------------------
 
@@ -552,10 +583,10 @@ class Ledger:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self._store.again(), self._terms.ledger, self._analyst)
+        return _reopen, (self._store.again(), self._terms.ledger, self._analyst, self._parts)
 
 
-def _reopen(again: tuple[str, str | None], identity: str, analyst: str) -> Ledger:
+def _reopen(again: tuple[str, str | None], identity: str, analyst: str, parts: tuple[str, ...] = ()) -> Ledger:
     """The same ledger that was pickled."""
     if again[0] == IN_MEMORY:
         store = _in_memory.get(identity)
@@ -572,22 +603,5 @@ def _reopen(again: tuple[str, str | None], identity: str, analyst: str) -> Ledge
         raise LedgerDamaged(
             "Another ledger is now in the place of the pickled one. Restore the right one.", code="ledger-replaced"
         )
-    return ledger.for_analyst(analyst) if analyst else ledger
-
-
-def _reason(why: Any) -> str:
-    if not isinstance(why, str) or not why.strip():
-        raise InvalidArgument(
-            'Give a reason for the record: why="the ethics board agreed on 3 May".', code="ledger-no-reason"
-        )
-    return public_text(why)
-
-
-def key_reused_error() -> InvalidArgument:
-    """The error for a key that was used for another request."""
-    return InvalidArgument(
-        "This key was used for another request: a different question, mechanism, guarantee, declaration or data set. "
-        "Data without a version counts as the same only while it stays open. Nothing was spent. Use a new key for a "
-        "new request, or declare a version of the data.",
-        code="ledger-key-reused",
-    )
+    view = ledger.for_analyst(analyst) if analyst else ledger
+    return view._within(*parts) if parts else view

@@ -16,7 +16,7 @@ from discreet.guarantees.unit import Unit
 from discreet.ledger import book, record
 from discreet.ledger.book import WHOLE, EntryRow, Head
 from discreet.ledger.checkpoint import Seen
-from discreet.ledger.store import Execute, Store
+from discreet.ledger.store import PARTS, Execute, Store
 
 FORMAT = 1
 LOOKED_AT = 256
@@ -220,6 +220,8 @@ def _make(store: Store, protects: Unit, rule: Rule) -> None:
     with store.create() as execute:
         if execute("SELECT number FROM head"):
             return  # another process was faster
+        if protects.lives_in_one is not None:
+            execute(PARTS)
         content = {"format": FORMAT, "ledger": ledger, "protects": json.loads(record.to_text(protects))}
         facts = {"kind": "opening", "analyst": WHOLE, "asked": "opened", "content": book.with_rule(rule, content)}
         first = book.entry_after(None, facts | {"costs": {}, "totals": {WHOLE: rule.nothing}})

@@ -117,12 +117,13 @@ def request_of(
     key: str | None,
     identity: Identity | None,
     about: Any = None,
+    parts: tuple[str, ...] = (),
 ) -> Request:
     """A request with its fingerprint. Two requests with the same fingerprint ask for the same release.
 
     The mechanism is compared by all of its fields, and so is everything else in `about`, such as a query. Text is
     compared exactly. A request with an identity is known by that, whatever `asked` says. A request that holds a
-    function is never the same as another.
+    function is never the same as another. The same question about other parts of the data is another request.
     """
     if key is not None and (not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY or key != public_text(key)):
         raise InvalidArgument(
@@ -130,8 +131,9 @@ def request_of(
         )
     content = to_text(guarantee)
     meant = str(asked) if identity is None else ("identity", _identify(identity))
+    within = (("parts", *parts),) if parts else ()
     try:
-        fingerprint = digest(exact_text_of("request", meant, mechanism, content, about))
+        fingerprint = digest(exact_text_of("request", meant, mechanism, content, about, *within))
     except Nameless:
         fingerprint = ""
     if not fingerprint and key is not None:
@@ -142,7 +144,7 @@ def request_of(
         )
     lasting = identity is not None and identity.lasting and fingerprint
     named = partial(_old_fingerprint, str(asked), mechanism, content, identity)
-    old = named if identity is None else cache(named)
+    old = None if parts else named if identity is None else cache(named)
     known = fingerprint if lasting else None
     return Request(public_text(str(asked)), mechanism, content, fingerprint or None, key, known, old)
 
@@ -183,3 +185,22 @@ def public_text(text: str) -> str:
 
 def _hash(content: Any) -> str:
     return hashlib.sha256(canonical(content).encode()).hexdigest()
+
+
+def reason_of(why: Any) -> str:
+    """The reason for an entry by the owner."""
+    if not isinstance(why, str) or not why.strip():
+        raise InvalidArgument(
+            'Give a reason for the record: why="the ethics board agreed on 3 May".', code="ledger-no-reason"
+        )
+    return public_text(why)
+
+
+def key_reused_error() -> InvalidArgument:
+    """The error for a key that was used for another request."""
+    return InvalidArgument(
+        "This key was used for another request: a different question, mechanism, guarantee, declaration or data set. "
+        "Data without a version counts as the same only while it stays open. Nothing was spent. Use a new key for a "
+        "new request, or declare a version of the data.",
+        code="ledger-key-reused",
+    )

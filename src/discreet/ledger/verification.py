@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from discreet._version import __version__
+from discreet.errors import InvalidArgument
 from discreet.guarantees.rules.best_of import Vector
-from discreet.ledger import answers, book, opening
-from discreet.ledger.accounts import Account
+from discreet.guarantees.unit import Unit
+from discreet.ledger import answers, book, heads, opening
+from discreet.ledger.accounts import Account, Charged, charge_one, effect_of, renew_all, renew_parts, unchanged
 from discreet.ledger.book import WHOLE, EntryRow
 from discreet.ledger.entry import State
+from discreet.ledger.parts import Own, check_names, digest_of, named_in, naming, of_accounts
 from discreet.ledger.store import Execute, Store
 
 _BATCH, _BATCH_OF_ANSWERS = 1000, 100
@@ -54,7 +57,39 @@ def _with_answers(store: Store, last: int) -> Iterator[tuple[EntryRow, tuple[Any
         yield from ((row, kept.get(row.number)) for row in found)
 
 
-def verify_entries(store: Store, ledger: str) -> int:
+class _State:
+    """The accounts and their parts, computed again from the entries so far."""
+
+    def __init__(self, protects: Unit) -> None:
+        self.protects = protects
+        self.accounts: dict[str, Account] = {}
+        self.owns: dict[str, dict[str, Own]] = {}
+
+    def find(self, account: str, wanted: Collection[str] | None) -> dict[str, Own]:
+        """What parts of an account have lost alone."""
+        every = self.owns.get(account, {})
+        found = every if wanted is None else {part: every[part] for part in wanted if part in every}
+        return heads.current(found, self.accounts[account].divided)
+
+    def follow(self, row: EntryRow, after: Mapping[str, Charged]) -> bool:
+        """Go on to the next entry. Whether its totals are those that follow."""
+        changed, owns, totals = effect_of(after, row.number, self._number)
+        self.accounts |= changed
+        for name, own in owns.items():
+            self.owns.setdefault(name, {}).update(own)
+        return totals == book.vectors(row.totals)
+
+    def _number(self, account: str, part: str) -> int | None:
+        own = self.owns.get(account, {}).get(part)
+        return None if own is None else own.number
+
+    def table(self) -> set[tuple[str, str, int, int]]:
+        """What the table of parts must hold."""
+        every = [(name, part, own.number) for name, owns in self.owns.items() for part, own in owns.items()]
+        return {(*row, digest_of(*row)) for row in every}
+
+
+def verify_entries(store: Store, ledger: str, protects: Unit) -> int:
     """The number of entries, after checking all of them. Raises LedgerDamaged otherwise."""
     checkpoint = store.checkpoint_of(ledger)
     seen = checkpoint.read() if checkpoint else None
@@ -63,49 +98,72 @@ def verify_entries(store: Store, ledger: str) -> int:
         opening.check_seen(execute, at, seen, ledger)
         beyond = execute("SELECT COUNT(*) FROM entries WHERE number > ? OR number < 0", at.number)[0][0]
         kept = execute("SELECT COUNT(*) FROM answers")[0][0]
+        divided = protects.lives_in_one is not None
+        table = set(execute("SELECT account, part, number, digest FROM parts")) if divided else set()
     if beyond or kept != at.answers:
         raise book.damage_error("it has entries outside its chain, or answers are missing")
-    before, number = "", 0
-    accounts: dict[str, Account] = {}
+    before, number, state = "", 0, _State(protects)
     for row, answer in _with_answers(store, at.number):
         if row.chained_to(before) != row.chain:
             raise book.damage_error(
                 f"entry {number}, or the one before it, was changed after it was written", code="ledger-entry-changed"
             )
-        _check_totals(row, accounts)
+        _check_totals(row, state)
         if answer is not None:
             kept -= 1
             _check_answer(row, *answer)
         before, number = row.chain, number + 1
     if number != at.number + 1 or before != at.chain or kept > 0:
         raise book.damage_error("its head does not match its last entry, or an answer has no entry")
+    if table != state.table():
+        raise heads.table_error()
     return number
 
 
-def _check_totals(row: EntryRow, accounts: dict[str, Account]) -> None:
+def _check_totals(row: EntryRow, state: _State) -> None:
     """Compute the cost of the entry and the totals after it, and compare them with the recorded ones."""
-    totals = book.vectors(row.totals)
-    if row.kind != "charge":
-        _check_decree(row, accounts, totals)
-        return
     costs = book.vectors(row.costs)
-    if {WHOLE, row.analyst} != set(costs) or set(costs) != set(totals) or not set(costs) <= set(accounts):
+    named, paid = _parts_of(row, costs, state.protects), of_accounts(costs)
+    if row.kind != "charge":
+        _check_decree(row, state, named)
+        return
+    if {WHOLE, row.analyst} != set(paid) or not set(paid) <= set(state.accounts):
         raise book.damage_error(f"entry {row.number} does not charge the right accounts", code="ledger-totals-wrong")
-    for name in costs:
-        account = accounts[name]
+    after = {}
+    for name, cost in paid.items():
+        account = state.accounts[name]
         due = account.cost(row.content)
-        if not all(_enough(paid, owed, row) for paid, owed in zip(costs[name], due, strict=True)):
+        if len(cost) != len(due) or not all(_enough(paid, owed, row) for paid, owed in zip(cost, due, strict=True)):
             raise book.damage_error(
                 f"entry {row.number} of version {row.code_version} cost other than its guarantee does in {__version__}",
                 code="ledger-totals-wrong",
             )
-        if totals[name] != account.rule.add(account.spent, costs[name]):
-            raise book.damage_error(f"the totals after entry {row.number} do not add up", code="ledger-totals-wrong")
-        if not account.rule.fits(totals[name]):
+        after[name] = charge_one(name, account, cost, named, state.protects, state.find)
+    rules = {name: account.rule for name, account in state.accounts.items()}
+    _follow(row, state, after)
+    for name, one in after.items():
+        if not one.fits:
             raise book.damage_error(
-                f"entry {row.number} passes the limit of {account.rule.limit}", code="ledger-totals-wrong"
+                f"entry {row.number} passes the limit of {rules[name].limit}", code="ledger-totals-wrong"
             )
-        accounts[name] = account._replace(spent=totals[name])
+
+
+def _follow(row: EntryRow, state: _State, after: Mapping[str, Charged]) -> None:
+    if not state.follow(row, after):
+        raise book.damage_error(f"the totals after entry {row.number} do not add up", code="ledger-totals-wrong")
+
+
+def _parts_of(row: EntryRow, costs: Mapping[str, Vector], protects: Unit) -> tuple[str, ...]:
+    """The parts that an entry charges or renews alone, where a unit lives in one."""
+    named = named_in(costs)
+    well = set(costs) - set(of_accounts(costs)) == set(naming(named)) and not any(costs[name] for name in naming(named))
+    try:
+        well = well and (not named or check_names(named, protects, ()) == tuple(sorted(named)))
+    except InvalidArgument:
+        well = False
+    if not well or (named and row.kind not in ("charge", "renewal")):
+        raise book.damage_error(f"entry {row.number} does not charge the right parts", code="ledger-totals-wrong")
+    return named
 
 
 def _enough(paid: int, owed: int, row: EntryRow) -> bool:
@@ -116,17 +174,20 @@ def _enough(paid: int, owed: int, row: EntryRow) -> bool:
     return owed - slack <= paid and (paid <= owed + slack or row.code_version != __version__)
 
 
-def _check_decree(row: EntryRow, accounts: dict[str, Account], totals: dict[str, Vector]) -> None:
+def _check_decree(row: EntryRow, state: _State, named: tuple[str, ...]) -> None:
     """Check that an entry by the owner sets one account, and does not change the total of the data set."""
-    if row.kind in ("limit", "renewal", "adoption") and row.analyst not in accounts:
+    later = row.kind in ("limit", "renewal", "adoption")
+    if later and row.analyst not in state.accounts:
         raise book.damage_error(f"entry {row.number} names an account that does not exist", code="ledger-totals-wrong")
-    untouched = accounts[WHOLE].spent if WHOLE in accounts else row.rule.nothing
-    expected = accounts[row.analyst].spent if row.kind in ("limit", "adoption") else row.rule.nothing
-    if row.analyst != WHOLE and totals.get(WHOLE) != untouched:
-        raise book.damage_error(f"the totals after entry {row.number} do not add up", code="ledger-totals-wrong")
-    if totals.get(row.analyst) != expected:
-        raise book.damage_error(f"the totals after entry {row.number} do not add up", code="ledger-totals-wrong")
-    accounts[row.analyst] = Account(row.content, expected)
+    account = state.accounts[row.analyst] if later else Account(row.content, row.rule.nothing)
+    if named:
+        if account.rule != row.rule:
+            raise book.damage_error(f"entry {row.number} does not set one limit", code="ledger-totals-wrong")
+        changed = renew_parts(row.analyst, account, named, state.protects, state.find)
+    else:
+        changed = renew_all(account, row.rule, row.number) if row.kind == "renewal" else unchanged(account)
+    whole = {} if row.analyst == WHOLE else {WHOLE: unchanged(state.accounts[WHOLE])}
+    _follow(row, state, whole | {row.analyst: changed._replace(account=changed.account._replace(terms=row.content))})
 
 
 def _check_answer(row: EntryRow, data: Any, digest: str, not_private: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from discreet.errors import BudgetExhausted, NotAllowed
 from discreet.guarantees.guarantee import Guarantee
@@ -12,9 +12,12 @@ from discreet.ledger.accounts import Standing
 from discreet.ledger.book import WHOLE
 from discreet.ledger.entry import Entry
 from discreet.ledger.ledger import Ledger
+from discreet.ledger.parts import FindOwns
 from discreet.ledger.request import Request, request_of
 from discreet.ledger.store import Rows
 from discreet.ledger.writer import Draft
+
+T = TypeVar("T")
 
 
 class NotBought(NotAllowed):
@@ -43,7 +46,8 @@ class Replays(Ledger):
         """The charge that was made before, with its answer. Raises NotBought if there is none."""
         facts = {name: given.get(name) for name in ("key", "identity", "about")}
         stated = guarantee.stated_for(self.protects)
-        found, _ = self._known(request_of(stated, given["asked"], given.get("mechanism", ""), **facts))
+        request = request_of(stated, given["asked"], given.get("mechanism", ""), **facts, parts=self._parts)
+        found, _ = self._known(request)
         if found is None or found.state != "answered":
             raise NotBought("This was not bought before, and this account shows only what was.")
         return found
@@ -74,7 +78,7 @@ class Replays(Ledger):
 
     def read_by(self, others: Sequence[str], *, spends: bool) -> Self:
         """The same view for a reader who also sees what others bought, and who may have no budget."""
-        view = type(self)(self._store, self._terms, self._analyst)
+        view = type(self)(self._store, self._terms, self._analyst, parts=self._parts)
         view.others, view.spends = tuple(name for name in others if name != self._analyst), spends
         return view
 
@@ -89,8 +93,8 @@ class Replays(Ledger):
         own = self.spends and (entry.analyst or WHOLE) == self._analyst
         return super()._left_after(entry) if own else self.remaining
 
-    def _standing_now(self) -> Standing:
-        return super()._standing_now() if self.as_of is None else super()._standing_at(self.as_of)
+    def _look(self, use: Callable[[Standing, FindOwns], T]) -> T:
+        return super()._look(use) if self.as_of is None else self._look_at(self.as_of, use)
 
     def after(self, *guarantees: Guarantee) -> Guarantee | None:
         """What would remain to the reader. Who has no budget is not told what others left."""

@@ -9,15 +9,19 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from discreet.errors import DiscreetError, LedgerUnavailable
-from discreet.ledger import accounts, answers, book, opening
-from discreet.ledger.accounts import Account, Standing
+from discreet.ledger import accounts, answers, book, opening, parts
+from discreet.ledger import heads as of_parts
+from discreet.ledger.accounts import Account, Charged, Standing, account_in
 from discreet.ledger.book import WHOLE, EntryRow, Head, Stored
 from discreet.ledger.checkpoint import Checkpoint, LockedCheckpoint
+from discreet.ledger.heads import Heads
+from discreet.ledger.parts import Own
 from discreet.ledger.store import Execute, Rows, Statement, Store
 
 T = TypeVar("T")
@@ -35,6 +39,8 @@ class Known(NamedTuple):
     last: EntryRow
     accounts: Mapping[str, Account]
     at: Head
+    heads: Mapping[str, Heads] = MappingProxyType({})
+    """The accounts whose parts were read."""
 
     def after(self, rows: Sequence[EntryRow], at: Head) -> Known:
         """The state after more entries, which are chained to this one. `at` is the head then."""
@@ -43,10 +49,19 @@ class Known(NamedTuple):
         terms = {name: account.terms for name, account in self.accounts.items()}
         terms |= {row.analyst: row.content for row in rows if row.kind != "charge"}
         newest = {row.analyst: row for row in rows} | {WHOLE: rows[-1]}
-        changed = {
-            name: Account(terms[name], row.spent(name)).checked() for name, row in newest.items() if name in terms
-        }
-        return Known(rows[-1], {**self.accounts, **changed}, at)
+        changed = {name: account_in(row, name, terms[name]) for name, row in newest.items() if name in terms}
+        return Known(rows[-1], {**self.accounts, **changed}, at, self._heads_after(rows) if self.heads else self.heads)
+
+    def _heads_after(self, rows: Sequence[EntryRow]) -> Mapping[str, Heads]:
+        heads = dict(self.heads)
+        for row in rows:
+            found: dict[str, dict[str, Own]] = {}
+            for account, part in parts.owns_in(book.vectors(row.totals), row.number):
+                if account in heads:
+                    found.setdefault(account, {})[part] = of_parts.own_in(row, account, part)
+            for account, owns in found.items():
+                heads[account] = heads[account].after(owns)
+        return heads
 
 
 class Draft:
@@ -58,6 +73,11 @@ class Draft:
         self.answers: Mapping[int, Stored] = {}
         self._last = None if known is None else known.last
         self.accounts: Mapping[str, Account] = {} if known is None else known.accounts
+        self._first = self.accounts
+        """The accounts as they are in the database."""
+        self.heads: Mapping[str, Heads] = {} if known is None else known.heads
+        self.charged: Mapping[str, dict[str, int]] = {}
+        """The last entry here that charged each part, by account."""
         self.failed = False
 
     def execute(self, statement: str, *parameters: Any) -> Rows:
@@ -73,22 +93,36 @@ class Draft:
         if WHOLE not in self.accounts or analyst not in self.accounts:
             # an account that is not here is not in a row of this draft either
             self.accounts = accounts.standing(self.execute, analyst, self._before) | dict(self.accounts)
+            self._first = {**self.accounts, **self._first}
         return {WHOLE: self.accounts[WHOLE], analyst: self.accounts[analyst]}
 
     def find(self, analyst: str, column: str, value: str) -> EntryRow | None:
         """The charge in this draft with this `retry_key` or `identity`."""
         return next((row for row in self.rows if row.analyst == analyst and getattr(row, column) == value), None)
 
-    def append(self, facts: Mapping[str, Any]) -> EntryRow:
-        """Append an entry. Its totals are those of its accounts from now on."""
-        row, totals = book.entry_after(self.at, facts), facts["totals"]
+    def owns(self, account: str, wanted: Collection[str] | None) -> dict[str, Own]:
+        """What parts of an account have lost alone in this period: those that are named, or all."""
+        heads = self.heads.get(account, Heads({}))
+        if not heads.knows(wanted):
+            asked = wanted and [part for part in wanted if part not in heads.owns]
+            first = self._first.get(account)
+            read = of_parts.read_heads(self.execute, account, first and first.divided, asked)
+            # what was charged in this draft is newer than what was read
+            heads = Heads({**heads.owns, **read, **heads.owns}, complete=wanted is None)
+            self.heads = {**self.heads, account: heads}
+        return of_parts.current(heads.found(wanted), self.accounts[account].divided)
+
+    def append(self, facts: Mapping[str, Any], after: Mapping[str, Charged]) -> EntryRow:
+        """Append an entry, and the accounts and parts as they are after it."""
+        number = self.at.number + 1
+        changed, owns, totals = accounts.effect_of(after, number, lambda name, part: self.heads[name].number(part))
+        row = book.entry_after(self.at, {**facts, "totals": totals})
         self.rows, self.at = (*self.rows, row), Head(row.number, row.chain, self.at.answers)
-        known = dict(self.accounts)
-        for name in facts["costs"]:
-            known[name] = Account(known[name].terms, totals[name])
-        if row.kind != "charge":
-            known[row.analyst] = Account(row.content, totals[row.analyst])
-        self.accounts = known
+        self.accounts = {**self.accounts, **changed}
+        if owns:
+            self.heads = {**self.heads, **{name: self.heads[name].after(own) for name, own in owns.items()}}
+            numbers = {name: self.charged.get(name, {}) | dict.fromkeys(own, number) for name, own in owns.items()}
+            self.charged = {**self.charged, **numbers}
         return row
 
     def answer(self, number: int, stored: Stored) -> None:
@@ -110,26 +144,31 @@ class Draft:
 
     def try_job(self, job: _Job) -> None:
         """Run one job. If it fails, it leaves nothing here, and the others go on."""
-        kept = self.rows, self.at, self.answers, self.accounts
+        kept = self.rows, self.at, self.answers, self.accounts, self.heads, self.charged
         job.error = None
         try:
             job.result = job.decide(self, *job.found)
         except Exception as error:
             if self.failed:  # the database cannot go on with this transaction
                 raise
-            self.rows, self.at, self.answers, self.accounts = kept
+            self.rows, self.at, self.answers, self.accounts, self.heads, self.charged = kept
             job.error = error
 
     def statements(self) -> list[Statement]:
         """What writes it all."""
         if self.at == self._before:
             return []
-        return book.moving(self._before, self.at, self.rows, self.answers)
+        statements = book.moving(self._before, self.at, self.rows, self.answers)
+        for account, numbers in self.charged.items():
+            statements += of_parts.moving(account, numbers, self.at)
+        return statements
 
     def known(self) -> Known | None:
         """What is known once it is written. None if the last entry was not checked."""
         last = self.rows[-1] if self.rows else self._last
-        return last and Known(last, self.accounts if len(self.accounts) <= _REMEMBERED else {}, self.at)
+        if last is None or len(self.accounts) > _REMEMBERED:
+            return last and Known(last, {}, self.at)
+        return Known(last, self.accounts, self.at, {name: heads.kept() for name, heads in self.heads.items()})
 
 
 class _Job:
@@ -311,8 +350,24 @@ class Writer:
             standing = accounts.standing(execute, analyst, at)
             last = book.row(execute, at.number)
         kept = known is not None and known.last == last and len(known.accounts) < _REMEMBERED
-        self.known = Known(last, {**known.accounts, **standing} if known is not None and kept else standing, at)
+        self.known = (
+            known._replace(accounts={**known.accounts, **standing}, at=at)
+            if known is not None and kept
+            else Known(last, standing, at)
+        )
         return standing
+
+    def read(self, decide: Callable[[Draft], T]) -> T:
+        """What `decide(draft)` finds in the state of now. It writes nothing."""
+        with self.store.alone(), self.store.transaction(write=False) as execute:
+            at, known = book.head(execute), self.known
+            if known is not None:
+                rows = book.followed(known.last, at, execute(*book.since(known.last.number, _FOLLOWED)))
+                known = None if rows is None else known.after(rows, at)
+            draft = Draft(execute, at, known or Known(book.last_row(execute, at), {}, at))
+            found = decide(draft)
+            self.known = draft.known() or self.known
+        return found
 
 
 class _MustRead(Exception):

@@ -19,7 +19,9 @@ import numpy as np
 from discreet.engines.dialect import ROWS_OF_ONE
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_count
-from discreet.guarantees.unit import Unit
+from discreet.guarantees.unit import Block, Unit
+from discreet.sql.blocks import Time
+from discreet.sql.living import check_times, home_of, parts_named
 
 Type = Literal["integer", "number", "text", "boolean", "date", "timestamp", "other"]
 ORDERED: tuple[Type, ...] = ("integer", "number", "date", "timestamp")
@@ -263,7 +265,7 @@ class Table:
 
     A private table has the column of the person, or is connected `through` a key of another table that leads to the
     person: "visits.visit_id" if both tables use that name, "visit -> visits.visit_id" if not. `groups_per_person`
-    bounds the groups in one answer, `rows_per_group` the rows in each group.
+    bounds the groups in one answer, `rows_per_group` the rows in each group. `time` divides the rows into blocks.
     """
 
     name: str
@@ -277,6 +279,7 @@ class Table:
     rows_per_group: int | None = None
     version: str | None = None
     hierarchies: tuple[Hierarchy, ...] = ()
+    time: Time | None = None
 
     def __post_init__(self) -> None:
         for name in BOUNDS:
@@ -315,24 +318,36 @@ class Table:
 class Schema:
     """All tables, and who is protected in them.
 
-    Questions and answers refer to it, so it holds no data. Of a source only the name is kept, if it has one.
+    Questions and answers refer to it, so it holds no data. Of a source only the name is kept, if it has one. With
+    `parts`, only the rows in these parts of the private tables count: blocks of time, or where people live.
     """
 
     unit: Unit
     tables: Mapping[str, Table] = field(default_factory=dict)
+    parts: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         known = {n: t if _is_name(t.source) else replace(t, source=None) for n, t in self.tables.items()}
         object.__setattr__(self, "tables", known)
-        if self.unit.lives_in_one:
-            raise InvalidArgument(
-                "Tables do not know yet where a unit lives. Protect a person without per and lives_in.",
-                code="not-an-option",
-            )
         for table in self.tables.values():
             if table.public or self.unit.column is None:
                 continue
             self._check_path(table)
+        check_times(self)
+        if self.unit.lives_in is not None:
+            self.home  # noqa: B018 (it raises if nothing says where a person lives)
+        if self.parts is not None:
+            object.__setattr__(self, "parts", parts_named(self, self.parts))
+
+    @property
+    def block(self) -> Block | None:
+        """The blocks of time that the tables are divided into. None if no table has a time."""
+        return next((table.time.block for table in self.tables.values() if table.time is not None), None)
+
+    @property
+    def home(self) -> tuple[Table, Column]:
+        """The table and the column that say where a person lives."""
+        return home_of(self)
 
     def leads(self, origin: tuple[str, str] | None) -> str | None:
         """What a column leads to. Two columns with the same result identify the same person, or a key of that

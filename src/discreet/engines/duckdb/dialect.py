@@ -250,6 +250,11 @@ def random_rank(person: str, by: Sequence[str], seed: int) -> str:
     return f"row_number() OVER (PARTITION BY {person} ORDER BY {', '.join([order, *by])})"
 
 
+def unit_key(block: str, person: str) -> str:
+    """A number or NULL, a colon, which neither has, and the person."""
+    return f"(coalesce(CAST({block} AS VARCHAR), 'null') || ':' || CAST({person} AS VARCHAR))"
+
+
 def among(rows: str, others: str) -> str:
     """The rows of people who are in `others`."""
     return f"{rows} SEMI JOIN {others} USING (person)"

@@ -207,6 +207,11 @@ def group_key(value: str, kind: str) -> str:
 # --- bounds ---------------------------------------------------------------------------------------------------
 
 
+def unit_key(block: str, person: str) -> str:
+    """A number or NULL, a colon, which neither has, and the person."""
+    return f"((coalesce({block}::text, 'null') || ':' || {person}::text) COLLATE \"C\")"
+
+
 def among(rows: str, others: str) -> str:
     """The rows of people who are in `others`."""
     return f"{rows} WHERE person IN (SELECT person FROM {others})"

@@ -191,6 +191,11 @@ def _hash_rows(columns: Sequence[str], seed: int, *others: str) -> str:
     return f"xxhash64({', '.join([f'{seed}L', *others, *parts])})"
 
 
+def unit_key(block: str, person: str) -> str:
+    """A number or NULL, a colon, which neither has, and the person."""
+    return f"concat(coalesce(CAST({block} AS STRING), 'null'), ':', CAST({person} AS STRING))"
+
+
 def among(rows: str, others: str) -> str:
     """The rows of people who are in `others`."""
     return f"{rows} LEFT SEMI JOIN {others} USING (person)"

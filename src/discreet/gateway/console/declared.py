@@ -85,7 +85,9 @@ def _table(table: Mapping[str, Any], columns: Sequence[ListedColumn] | None) -> 
 
 def _protected(table: Mapping[str, Any]) -> str:
     unit = re.search(r"""person\((['"])(.*?)\1""", str(table["protects"]))
-    who = f"protects each person ({unit[2]})" if unit else "protects each row"
+    per = re.search(r"""per=(['"])(\w+)\1""", str(table["protects"]))
+    block = f" in each {per[2]}" if per else ""
+    who = f"protects each person ({unit[2]}){block}" if unit else "protects each row"
     path = f", through {table['through']}" if table["through"] else ""
     bounds = [
         f"{many:,} {what if many == 1 else what + 's'}"

@@ -127,11 +127,13 @@ class Rule:
             raise BudgetExhausted(self.refusal(guarantee, remaining), remaining=remaining)
         return after
 
-    def largest(self, vector: Vector, like: Guarantee) -> Guarantee | None:
-        """The largest guarantee of the same kind as `like` (same δ or order) that still fits. None if nothing fits."""
+    def largest(self, vector: Vector, like: Guarantee, times: int = 1) -> Guarantee | None:
+        """The largest guarantee of the same kind as `like` (same δ or order) that still fits so many times. None if
+        nothing fits.
+        """
 
         def fits(units: int) -> bool:
-            return self.fits(self.spend(vector, _of_size(like, Fraction(units, LEDGER_UNIT))))
+            return self.fits(self.spend(vector, _of_size(like, Fraction(units, LEDGER_UNIT)), times))
 
         units = bisect(fits, 0, 10**6 * LEDGER_UNIT + 1)
         return _of_size(like, _readable(Fraction(units, LEDGER_UNIT))) if units else None

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from discreet.errors import QueryError
+from discreet.errors import NotAllowed, QueryError
+from discreet.guarantees.unit import Block
+from discreet.ledger.exact import LATER
 from discreet.sql.expressions import Call, Const, Expr, Field, Origin, Ref, conjuncts
 from discreet.sql.schema import AUTO, Column, Schema, Table, Type
 
@@ -44,12 +46,45 @@ class Relation:
 
 
 @dataclass(frozen=True)
+class Blocks:
+    """In which block of time each row of a table is, and which of them count.
+
+    The block depends on the row alone: on its `time`, and if rows can be late, on when it `arrived`. Only rows in
+    `parts` count, or all if there are none. `person` identifies a person in the table, if a unit is one person in one
+    block: then the field that says who owns a row is the pair of both.
+    """
+
+    block: Block
+    time: Field
+    arrived: Field | None
+    late: str | None
+    parts: tuple[str, ...] | None
+    person: Field | None
+
+
+@dataclass(frozen=True)
+class Homes:
+    """Where each person lives, and which people count.
+
+    It is the first of the declared values that `column` has in the rows of the person in `table`, or "other" or "null".
+    Rows of that table with another value count nowhere. Only people who live in `parts` count, or all if there are
+    none.
+    """
+
+    table: Table
+    column: Column
+    parts: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
 class Scan(Relation):
-    """A table as it is."""
+    """A table as it is, or its rows in some parts: blocks of time, or where people live."""
 
     table: Table
     fields: tuple[Field, ...]
     person: Field | None
+    blocks: Blocks | None = field(default=None, metadata=LATER)
+    homes: Homes | None = field(default=None, metadata=LATER)
 
     @property
     def sources(self) -> tuple[Relation, ...]:
@@ -61,6 +96,8 @@ class Scan(Relation):
 
     def tables(self, *, owners: bool = False) -> Iterator[Table]:
         yield self.table
+        if owners and self.homes is not None and self.homes.table.name != self.table.name:
+            yield self.homes.table
 
 
 @dataclass(frozen=True)
@@ -326,6 +363,15 @@ def parts_of(relation: Relation) -> list[Relation]:
     return [relation, *(part for source in (*relation.sources, *beside) for part in parts_of(source))]
 
 
+def parts_read(relation: Relation) -> tuple[str, ...] | None:
+    """The parts that its private rows are in. None if all of them count."""
+    for part in parts_of(relation):
+        kept = (part.blocks, part.homes) if isinstance(part, Scan) else ()
+        if found := [one.parts for one in kept if one is not None and one.parts is not None]:
+            return found[0]
+    return None
+
+
 def rows_of_person(relation: Relation) -> int | None:
     """How many rows of a relation one person may have, according to the declarations of its tables. None if a table
     declares nothing.
@@ -456,15 +502,48 @@ class Names:
             )
         fields = tuple(self.fresh(column.name, _field(table, column)) for column in table.columns.values())
         named = {field.name: field for field in fields}
-        if unit.column is None or table.public:
+        if table.public:
             return Scan(table, fields, None)
+        if unit.column is None:
+            return Scan(table, fields, None, self._blocks(table, named))
         if table.person is not None:
-            return Scan(table, fields, named[table.person])
+            owner = named[table.person]
+            if unit.per is not None:
+                owner = self.fresh("", Field("", "", "text", origin=owner.origin))
+            return Scan(table, fields, owner, self._blocks(table, named), self._homes(table))
         own, other, key = table.path
         owners = self.scan(self.schema.tables[other])
         assert owners.person is not None  # the schema has checked that every private table leads to the person
         found = next(field for field in owners.fields if field.name == key)
         return Led(Scan(table, fields, None), named[own], owners, found, self.fresh("", owners.person))
+
+    def _blocks(self, table: Table, named: dict[str, Field]) -> Blocks | None:
+        """How the rows of a table are divided into blocks of time, if that decides which of them count or whose they
+        are.
+        """
+        unit, time = self.schema.unit, table.time
+        parts = None if unit.lives_in is not None else self.schema.parts
+        if time is None:
+            if parts is None:
+                return None
+            raise NotAllowed(
+                f"{table.name} does not say when its rows happened, so it has no part of these names. Ask about all of "
+                f'it, or add [tables.{table.name}.time] with column = "day".',
+                code="part-table",
+            )
+        if parts is None and unit.per is None and time.late is None:
+            return None
+        person = named[str(table.person)] if unit.per is not None else None
+        arrived = None if time.arrived is None else named[time.arrived]
+        return Blocks(time.block, named[time.column], arrived, time.late, parts, person)
+
+    def _homes(self, table: Table) -> Homes | None:
+        """Where people live, if that decides which rows of a table count."""
+        if self.schema.unit.lives_in is None:
+            return None
+        home, column = self.schema.home
+        parts = self.schema.parts
+        return None if parts is None and home.name != table.name else Homes(home, column, parts)
 
 
 DEFAULTS: dict[Type, tuple[Any, Any]] = {

@@ -228,12 +228,19 @@ class Aggregates:
             value = self.scope.translate(node.this.expressions[0])
             if isinstance(value, Ref) and value.field == self.scope.relation.person:
                 return self._take(Measure("people", where=where))
-            if isinstance(value, Ref) and self.schema.leads(value.field.origin) == "person":
+            if self._is_person(value):
                 # the same person, or NULL if a LEFT JOIN found no match
                 return self._take(Measure("people", where=_both(where, present(value))))
             return self._take(Measure("distinct", value, _both(where, present(value))))
         value = self.scope.translate(node.this)
         return self._take(Measure("count", where=_both(where, present(value))))
+
+    def _is_person(self, value: Expr) -> bool:
+        """Whether its different values are the different units: not if one person is a unit in each block of time, and
+        rows of several blocks count.
+        """
+        several = self.schema.unit.per is not None and len(self.schema.parts or ()) != 1
+        return isinstance(value, Ref) and self.schema.leads(value.field.origin) == "person" and not several
 
     def _value(self, node: exp.Expression, of: exp.Expression) -> Expr:
         if isinstance(of, exp.Distinct):

@@ -80,7 +80,10 @@ class Joins:
         """A column of USING in a full join: the value of the side that has one."""
         column = exp.column(name.name)
         first, second = left.lookup(column), right.lookup(column)
-        if relation.person is not None and self._lead(first, second) and self.schema.leads(first.origin) == "person":
+        # the key of a unit in one block of time is no value of the column
+        owned = relation.person is not None and self.schema.unit.per is None
+        if owned and self._lead(first, second) and self.schema.leads(first.origin) == "person":
+            assert relation.person is not None
             known = replace(relation.person, name=name.name)
             return self.names.fresh(name.name, known), Ref(relation.person)
         value = call("coalesce", Ref(first), Ref(second))

@@ -233,12 +233,26 @@ class _Reader:
             places.append(nodes.index(node) if node in nodes else len(nodes))
             if node not in nodes:
                 domain = declared_values(expr, self.scope.relation, self.aggregates.work)
+                if domain is None:
+                    self._check_names_nobody(item, expr)
                 keys.append(Key(name or node.sql(dialect="duckdb", comments=False), expr, domain))
                 self.aggregates.bounded |= set(expr.fields()) if domain is not None else set()
                 nodes.append(node)
         self.levels = levels_of(self.sql, self.query, [[places[item] for item in level] for level in sets])
         domains = fit_together([(key.expr, key.domain) for key in keys])
         return tuple(replace(key, domain=domain) for key, domain in zip(keys, domains, strict=True)), nodes
+
+    def _check_names_nobody(self, item: exp.Expression, expr: Expr) -> None:
+        """Refuse groups that are named after people if one person is many units: their number would show the name."""
+        schema = self.aggregates.schema
+        if schema.unit.per is not None and any(schema.leads(field.origin) for field in expr.fields()):
+            self.sql.refuse(
+                item,
+                f"A group that is named after a person is not supported where a unit is one person in one "
+                f"{schema.unit.per}: a person with many of them would be shown.",
+                "Group by another column.",
+                code="sql-key-person",
+            )
 
     def _grouped(self, item: exp.Expression) -> tuple[exp.Expression, str]:
         """What a GROUP BY item refers to: itself, an alias of the SELECT list, or the column at its number."""

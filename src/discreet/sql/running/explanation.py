@@ -16,6 +16,7 @@ from discreet.guarantees.unit import Unit
 from discreet.ledger import Ledger
 from discreet.sql.expressions import Ref
 from discreet.sql.plan import Plan
+from discreet.sql.pricing.relation import parts_read
 from discreet.sql.question import Output
 from discreet.sql.running.intervals import Columns
 from discreet.sql.running.notes import limits_of, number_of
@@ -59,6 +60,8 @@ def explain_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float 
     elif (bounds := data["one_person"]) and not data.get("limits"):
         within = f", {number_of(bounds['groups'], 'group')}, {number_of(bounds['rows_in_group'], 'row')} in a group"
         described["one person"] = f"at most {number_of(bounds['rows'], 'row')}{within if data['keys'] else ''}"
+    if parts := data.get("parts"):
+        described["only in"] = ", ".join(parts)
     number = "those with enough people" if data["groups"] is None else f"{data['groups']:,}"
     described["groups"] = f"{number}, by {', '.join(data['keys'])}" if data["keys"] else "one, of all rows"
     if levels := data.get("levels"):
@@ -138,6 +141,8 @@ def describe_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float
         "columns": [_column(plan, output, confidence) for output in question.outputs],
         "measures": _measures(plan, confidence),
     }
+    if (parts := parts_read(question.relation)) is not None:
+        facts["parts"] = list(parts)
     if question.levels:
         facts["levels"] = [[question.keys[key].name for key in level] for level in question.levels]
     if plan.clipping is not None and plan.clipping.searched:
@@ -249,6 +254,7 @@ def _grid(head: list[str], rows: list[list[str]]) -> str:
 def describe_unit(unit: Unit) -> str:
     rows = "all rows" if unit.per is None else f"all rows in one {unit.per}"
     who = "one row" if unit.column is None else f"one person ({rows} of one {unit.column})"
+    who = who if unit.lives_in is None else f"{who}, who lives in one {unit.lives_in}"
     return who if unit.neighbors == "add_or_remove" else f"{who}, replaced by another"
 
 

@@ -12,6 +12,7 @@ from discreet.sql.plan import Plan
 from discreet.sql.pricing.centers import describe
 from discreet.sql.pricing.clipping import Clipping
 from discreet.sql.pricing.price import Price
+from discreet.sql.pricing.relation import PerPerson, Scan, Windowed, parts_of, parts_read
 from discreet.sql.question import Measure, Question
 from discreet.sql.reading.aggregates import EXTREMES
 from discreet.sql.reading.public_values import is_strict
@@ -76,7 +77,9 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
         at_most = number_of(plan.bounds.rows, "different value" if values else "row")
         if plan.question.keys:
             at_most += f" and {number_of(plan.bounds.groups, 'group')}"
-        notes.append(f"The answer uses at most {at_most} of one person; what lies beyond is not in the ±.")
+        unit = plan.price.guarantee.protects
+        who = "one person" if unit is None or unit.per is None else f"one person in one {unit.per}"
+        notes.append(f"The answer uses at most {at_most} of {who}; what lies beyond is not in the ±.")
     if plan.question.levels:
         notes.append("The levels add up. A row without a key is the sum over all shown values of that key.")
         if plan.open_keys:
@@ -84,6 +87,7 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
     found = {*plan.question.uncentered, *plan.question.centered}
     if any(m.kind == "sum" and not m.is_open and m.value not in found for m in plan.question.measures):
         notes.append("Values outside their declared range are moved to its ends; that is not in the ±.")
+    notes += _notes_on_parts(plan)
     if reasons := _reasons_to_leave_out(plan):
         notes.append(f"Left out: rows whose {', or whose '.join(reasons)}.")
     if (chosen := plan.price.selection) is not None:
@@ -112,6 +116,22 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
                 f"{number_of(ahead, 'row')} more."
             )
     return (*notes, *_notes_on_shown(plan.question, plan.price.selection is not None or plan.bar is not None))
+
+
+def _notes_on_parts(plan: Plan) -> list[str]:
+    """Which parts of the rows count, and that rows of different units do not meet."""
+    relation, unit = plan.question.relation, plan.price.guarantee.protects
+    parts, notes = parts_read(relation), []
+    if parts is not None:
+        notes.append(f"Only rows in {', '.join(parts)} count.")
+    scans = [part for part in parts_of(relation) if isinstance(part, Scan) and part.blocks is not None]
+    if any(scan.blocks is not None and scan.blocks.late == "drop" for scan in scans):
+        notes.append("Rows that came in late count nowhere.")
+    alone = parts is not None and len(parts) == 1
+    combined = len(scans) > 1 or any(isinstance(part, PerPerson | Windowed) for part in parts_of(relation))
+    if unit is not None and unit.per is not None and combined and not alone:
+        notes.append(f"Rows of one person are joined and combined only inside one {unit.per}.")
+    return notes
 
 
 def _notes_on_shown(question: Question, some_groups: bool) -> list[str]:

@@ -31,6 +31,7 @@ from discreet.sql.pricing.relation import (
 )
 from discreet.sql.reading.unstopped import LONGEST
 from discreet.sql.running.owners import without_owners
+from discreet.sql.running.parts import rows_in_parts
 
 _MOST_DIVIDED = 6
 """Each test that divides the rows doubles the statement."""
@@ -96,6 +97,8 @@ def rows_of(relation: Relation, engine: Engine) -> str:
     """A relation as a query."""
     dialect, quoted = engine.dialect, engine.dialect.quote
     match relation:
+        case Scan() if relation.blocks is not None or relation.homes is not None:
+            return rows_in_parts(relation, engine)
         case Scan(table=table, fields=fields):
             columns = ", ".join(f"{quoted(f.name)} AS {quoted(f.id)}" for f in fields)
             return f"SELECT {columns} FROM {engine.relations[table.name]}"
