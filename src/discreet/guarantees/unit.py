@@ -99,7 +99,7 @@ def check_whole_person(unit: Unit, what: str) -> None:
     """Refuse a unit that is one person in one block of time, where the blocks of rows are not known: all rows of a
     person would count as one unit, and without one block they would be another unit, not none.
     """
-    if unit.per is not None:
+    if unit.per is not None and unit.column is not None:
         raise InvalidArgument(
             f"{what} does not know when its rows happened, and the ledger protects one person in one {unit.per}. Use a "
             "policy with [tables.visits.time] and dp.connect, or a ledger that protects a person.",
