@@ -313,6 +313,7 @@ def _export(ledger: Ledger, kind: str, out: IO[str]) -> None:
 
 def _facts(ledger: Ledger) -> dict[str, Any]:
     rule, remaining = ledger.rule, ledger.remaining
+    left = {part: None if one.remaining is None else str(one.remaining) for part, one in ledger.parts.items()}
     return {
         "target": ledger.target,
         "protects": repr(ledger.protects),
@@ -320,5 +321,4 @@ def _facts(ledger: Ledger) -> dict[str, Any]:
         "rule": rule.name,
         "spent": {label: used if math.isfinite(used) else None for label, used in ledger.spent.items()},
         "remaining": None if remaining is None else str(remaining),
-        "parts": {part: None if one.remaining is None else str(one.remaining) for part, one in ledger.parts.items()},
-    }
+    } | ({"parts": left} if left else {})
