@@ -92,8 +92,8 @@ class Draft:
         """Each account that a charge affects: its rule, and what was spent."""
         if WHOLE not in self.accounts or analyst not in self.accounts:
             # an account that is not here is not in a row of this draft either
-            self.accounts = accounts.standing(self.execute, analyst, self._before) | dict(self.accounts)
-            self._first = {**self.accounts, **self._first}
+            read = accounts.standing(self.execute, analyst, self._before)
+            self.accounts, self._first = {**read, **self.accounts}, {**read, **self._first}
         return {WHOLE: self.accounts[WHOLE], analyst: self.accounts[analyst]}
 
     def find(self, analyst: str, column: str, value: str) -> EntryRow | None:

@@ -17,6 +17,7 @@ from discreet.sql.question import Key, Measure, Output, Question, summed_over
 from discreet.sql.reading.aggregates import Aggregates, default_name, noisy_column
 from discreet.sql.reading.domains import declared_values, fit_together, with_other
 from discreet.sql.reading.levels import check_adds_up, levels_of, listed_levels
+from discreet.sql.reading.named_after import is_named_after_people
 from discreet.sql.reading.parse import (
     Conditioned,
     Parsed,
@@ -245,7 +246,7 @@ class _Reader:
     def _check_names_nobody(self, item: exp.Expression, expr: Expr) -> None:
         """Refuse groups that are named after people if one person is many units: their number would show the name."""
         schema = self.aggregates.schema
-        if schema.unit.per is not None and any(schema.leads(field.origin) for field in expr.fields()):
+        if schema.unit.per is not None and is_named_after_people(expr, self.scope.relation, schema):
             self.sql.refuse(
                 item,
                 f"A group that is named after a person is not supported where a unit is one person in one "
