@@ -8,6 +8,7 @@ import pickle
 import sqlite3
 from contextlib import closing
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ import pytest
 import discreet as dp
 from discreet.errors import InvalidArgument, LedgerDamaged
 from discreet.ledger import Identity, Ledger, accounts, book, heads, parts
+from discreet.ledger.opening import validate_rule
+from discreet.ledger.request import request_of
 from discreet.ledger.views import Replays
+from discreet.ledger.writer import _Job
 
 from ..refusing import refuses
 from .conftest import Place, run_worker
@@ -312,18 +316,68 @@ def test_one_part_begins_a_new_period_in_memory() -> None:
     assert left(ledger._within("jan")) == 10
 
 
+# --- divisions --------------------------------------------------------------------------------------------------
+
+
+def check_one_division() -> None:
+    """Who lives in another part after the declarations changed has no second budget."""
+    ledger = opened(protects=dp.person("patient_id", lives_in="region"))
+    charge(ledger._within("other", division=7), 10)
+    for use in (lambda view: charge(view, 1), lambda view: view.after(tenths(1)), lambda view: view.renew(why="?")):
+        with refuses(InvalidArgument, "ledger-other-parts"):
+            use(ledger._within("East", division=8))
+    assert ledger.count == 1
+    charge(ledger._within("North", division=7), 10)
+    ledger.renew(why="another division")
+    charge(ledger._within("East", division=8), 10)
+    with refuses(InvalidArgument, "ledger-other-parts"):
+        charge(ledger._within("North", division=7), 1)
+    assert ledger.verify() == 5
+
+
+def test_parts_are_those_of_one_division() -> None:
+    check_one_division()
+
+
+def test_parts_of_any_division_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts.Divided, "bound_to", lambda self, division: self)
+    with pytest.raises(pytest.fail.Exception):
+        check_one_division()
+
+
+def test_an_analyst_and_a_pickled_view_keep_the_division(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "a", protects=dp.person("patient_id", lives_in="region"), limit=ONE)
+    charge(ledger._within("North", division=7), 1)
+    view = ledger._within("East", division=8)
+    ann = view.for_analyst("ann", limit=tenths(5))
+    for one in (ann, pickle.loads(pickle.dumps(view)), pickle.loads(pickle.dumps(ann)), copy.copy(view)):
+        with refuses(InvalidArgument, "ledger-other-parts"):
+            charge(one, 1)
+
+
+@pytest.mark.parametrize(
+    ("column", "old", "new"), [("costs", "[7]", "[8]"), ("costs", "[7]", "[]"), ("totals", ",7]", ",8]")]
+)
+def test_a_forged_division_does_not_verify(column: str, old: str, new: str, tmp_path: Path) -> None:
+    changed = Changed(tmp_path, division=7)
+    assert changed.opened().verify() == 7
+    changed.change(6, column, old, new)
+    with pytest.raises(LedgerDamaged):
+        changed.opened().verify()
+
+
 # --- damage -----------------------------------------------------------------------------------------------------
 
 
 class Changed:
     """A ledger with charges on two parts by two people, whose file is changed behind its back."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, division: int = 0) -> None:
         self.path = folder / "clinic.ledger"
         with closing(Ledger.open(self.path, protects=WHO, limit=ONE)) as ledger:
             ann = ledger.for_analyst("ann", limit=tenths(8))
-            for view in (ledger._within("jan"), ann._within("jan"), ledger, ann._within("feb"), ledger._within("jan")):
-                charge(view, 1)
+            for view, part in ((ledger, "jan"), (ann, "jan"), (ledger, ""), (ann, "feb"), (ledger, "jan")):
+                charge(view._within(part, division=division) if part else view, 1)
 
     def run(self, *statements: str) -> None:
         with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
@@ -437,6 +491,21 @@ def test_an_entry_that_says_nothing_about_its_part_is_refused() -> None:
 
 
 # --- processes --------------------------------------------------------------------------------------------------
+
+
+def test_a_new_account_that_charges_parts_in_the_transaction_that_opens_it_is_no_damage(tmp_path: Path) -> None:
+    """Threads share a transaction: an account is opened, charges a part, and one more after somebody was looked up."""
+    Ledger.open(tmp_path / "a", protects=WHO, limit=ONE).for_analyst("bob", limit=tenths(5))
+    ledger = Ledger.open(tmp_path / "a")
+    ann, bob = (Ledger(ledger._store, ledger._terms, name, ledger._writer) for name in ("ann", "bob"))
+    rule = validate_rule(tenths(5), None, WHO).fixed()
+    group = [_Job(partial(ann._open_account, rule), [])]
+    for view in (ann._within("jan"), bob._within("jan"), ann._within("feb"), ledger._within("feb")):
+        request = request_of(tenths(1).stated_for(WHO), "a count", "", None, None, parts=view._parts)
+        group.append(_Job(partial(view._reserve, request, request.columns()), []))
+    ledger._writer._write_together(group)
+    assert [job.error for job in group] == [None] * 5
+    assert ledger.verify() == 7
 
 
 def test_processes_share_the_budget_of_a_part(place: Place) -> None:

@@ -15,6 +15,7 @@ from discreet import testing
 from discreet.errors import InvalidArgument, NotAllowed, QueryError
 from discreet.guarantees.unit import BLOCKS
 from discreet.sql.blocks import Time, blocks_from, name_of, next_start, read_name, start_of
+from discreet.sql.reading import named_after
 from discreet.sql.running.measure import read_measures
 
 D, T = datetime.date, datetime.datetime
@@ -298,6 +299,54 @@ def test_a_person_with_many_months_is_not_shown() -> None:
             database.sql(f"SELECT {key} AS k, COUNT(*) AS n FROM visits GROUP BY 1", epsilon=10)
     with pytest.raises(NotAllowed):
         database.sql("SELECT DISTINCT pid FROM visits", epsilon=10)
+
+
+RENAMED = [
+    "(SELECT pid AS k FROM visits)",
+    "(SELECT pid * 2 AS k FROM visits)",
+    "(SELECT 'p' || CAST(j AS VARCHAR) AS k FROM (SELECT pid + 1 AS j FROM visits) AS u)",
+    "(SELECT MIN(pid) AS k FROM visits GROUP BY pid)",
+    "(SELECT FIRST_VALUE(pid) OVER (PARTITION BY pid ORDER BY day) AS k FROM visits)",
+    "(SELECT pid AS k FROM visits UNION ALL SELECT 7 AS k FROM visits)",
+    "(SELECT b.pid - 1 AS k FROM visits AS a LEFT JOIN visits AS b ON a.pid = b.pid)",
+    "(SELECT number + 0 AS k FROM visits JOIN numbers ON pid = number)",
+    "(SELECT number + 0 AS k FROM visits JOIN numbers ON city = letter WHERE pid = number)",
+]
+
+
+def check_nobody_is_named(source: str) -> None:
+    rows = [(1, D(2000 + year, month, 1), "a", 1.0) for year in range(20) for month in range(1, 13)]
+    numbers = pa.table({"number": list(range(20_000)), "letter": ["a"] * 20_000})
+    table = {"source": visits(rows), "rows_per_person": 3, "time": {"column": "day"}}
+    policy = {"ledger": {"path": ":memory:", "epsilon": 99, "delta": 1e-5}, "unit": MONTHLY}
+    database = dp.connect(policy | {"tables": {"visits": table, "numbers": {"source": numbers, "public": True}}})
+    with pytest.raises(NotAllowed, match="named after a person"):
+        database.plan(f"SELECT k, COUNT(*) AS n FROM {source} AS one GROUP BY k", epsilon=10)
+
+
+@pytest.mark.parametrize("source", RENAMED)
+def test_a_person_with_many_months_is_not_shown_under_another_name(source: str) -> None:
+    check_nobody_is_named(source)
+
+
+@pytest.mark.parametrize("source", RENAMED[1:])
+def test_names_that_are_looked_for_in_the_key_alone_are_caught(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(named_after, "parts_of", lambda relation: [])
+    with pytest.raises(pytest.fail.Exception):
+        check_nobody_is_named(source)
+
+
+def test_groups_that_say_nothing_about_people_are_not_refused() -> None:
+    table = {"source": visits(), "rows_per_person": 3, "time": {"column": "day"}}
+    policy = {"ledger": {"path": ":memory:", "epsilon": 99, "delta": 1e-5}, "unit": MONTHLY}
+    database = dp.connect(policy | {"tables": {"visits": table}})
+    for source in (
+        "(SELECT COUNT(*) AS k FROM visits GROUP BY pid)",
+        "(SELECT MAX(city) AS k FROM visits GROUP BY pid)",
+        "(SELECT a.city AS k FROM visits AS a JOIN visits AS b ON a.pid = b.pid AND a.city = b.city)",
+        "(SELECT city AS k FROM visits WHERE pid = 1)",
+    ):
+        database.plan(f"SELECT k, COUNT(*) AS n FROM {source} AS one GROUP BY k", epsilon=10)
 
 
 def test_a_table_that_leads_to_another_is_in_the_block_of_that_row() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import discreet as dp
+from discreet.errors import InvalidArgument
 from discreet.sql.running import parts
 
 from .worlds import measured, sensitivity_of
@@ -109,6 +111,32 @@ def _plant_no_home_is_everywhere(patch: pytest.MonkeyPatch) -> None:
         return f"{head}coalesce(home, 3) IN (3, {tail}" if found else text
 
     patch.setattr(parts, "_of_homes", wrong)
+
+
+def test_people_do_not_move_to_another_budget_with_the_declared_values(tmp_path: Path) -> None:
+    """A new value takes people out of `other`, another order moves those with two values, and another name is fresh."""
+    data = pa.table({"pid": [1, 2, 2], "region": ["E", "N", "S"]})
+
+    def asked(**declared: Any) -> Any:
+        table = {"source": data, "version": "1", "rows_per_person": 1, "columns": {"region": declared}}
+        policy = {
+            "ledger": {"path": str(tmp_path / "a"), "epsilon": 1},
+            "unit": {"person": "pid", "lives_in": "region"},
+        }
+        return dp.connect(policy | {"tables": {"people": table}})
+
+    text = "SELECT COUNT(*) AS n FROM people"
+    asked(choices=["N", "S"]).part("other").sql(text, epsilon=1)
+    for declared, part in (
+        ({"choices": ["N", "S", "E"]}, "E"),
+        ({"choices": ["S", "N"]}, "S"),
+        ({"choices": ["N", "S"], "other": "elsewhere"}, "elsewhere"),
+    ):
+        with pytest.raises(InvalidArgument, match="no longer those for which parts were charged"):
+            asked(**declared).part(part).sql(text, epsilon=1)
+    asked(choices=["N", "S"]).part("N").sql(text, epsilon=1)
+    asked(choices=["N", "S"]).ledger.renew(why="East has a clinic of its own")
+    asked(choices=["N", "S", "E"]).part("E").sql(text, epsilon=1)
 
 
 MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {

@@ -15,6 +15,7 @@ from discreet.errors import DiscreetError, InvalidArgument, NotAllowed
 from discreet.exact.rational import Number, exactly
 from discreet.ledger import Ledger
 from discreet.sql.cubes import Cross, all_levels, crossed
+from discreet.sql.living import division_of
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.reading.asked_first import EXAMPLES, Asked
@@ -255,7 +256,9 @@ class Database(Closed):
 
 def _charged(ledger: Ledger, schema: Schema) -> Ledger:
     """The view of a ledger that is charged for what these tables release: only their parts, if units live in one."""
-    return ledger if schema.parts is None or schema.unit.lives_in_one is None else ledger._within(*schema.parts)
+    if schema.parts is None or schema.unit.lives_in_one is None:
+        return ledger
+    return ledger._within(*schema.parts, division=division_of(schema))
 
 
 def _with_public_values(schema: Schema, engine: Engine) -> Schema:

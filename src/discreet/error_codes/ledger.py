@@ -73,6 +73,11 @@ LEDGER = {
         "The budget of a part is found by its name.",
         'names such as `"2024-01"`',
     ),
+    "ledger-other-parts": Explained(
+        "`clinic.part(…)` after the `choices` of the column that `lives_in` names were changed",
+        "Somebody who lived in `other` would live in a new part, which has a budget of its own.",
+        "the same `choices`; questions without `part`; or a new period, with `ledger.renew(why=…)`",
+    ),
     "ledger-part-limit": Explained(
         "`renew(limit, why=…)` for single parts",
         "All parts of an account have the same limit.",

@@ -101,9 +101,15 @@ class Charged(NamedTuple):
 
 
 def charge_one(
-    name: str, account: Account, cost: Vector, charged: Sequence[str], protects: Unit, find: FindOwns
+    name: str,
+    account: Account,
+    cost: Vector,
+    charged: Sequence[str],
+    protects: Unit,
+    find: FindOwns,
+    division: int = 0,
 ) -> Charged:
-    """An account after a charge on everything, or on some parts alone.
+    """An account after a charge on everything, or on some parts alone, of a division into parts.
 
     Promise: it fits only if what each unit has lost fits, in whichever part its data are.
     """
@@ -125,7 +131,7 @@ def charge_one(
         own = known.get(part, fresh)
         owns[part] = Own(rule.add(own.added, cost), own.before, previous=own.number)
     lost = list(parts.losses(base, {**known, **owns}, charged, protects))
-    divided = account.divided or Divided(base, 0, 0)
+    divided = (account.divided or Divided(base, 0, 0)).bound_to(division)
     after = account._replace(spent=parts.worst([account.spent, *lost]), divided=divided)
     return Charged(after, owns, parts.all_fit(rule, lost))
 
@@ -158,25 +164,34 @@ def unchanged(account: Account) -> Charged:
 
 def renew_all(account: Account, rule: Rule, number: int) -> Charged:
     """An account at the beginning of a new period under a rule: so are all of its parts."""
-    divided = account.divided and account.divided._replace(base=rule.nothing, since=number)
+    divided = account.divided and account.divided._replace(base=rule.nothing, since=number, division=0)
     return unchanged(Account(book.with_rule(rule), rule.nothing, divided))
 
 
-def renew_parts(name: str, account: Account, renewed: Sequence[str], protects: Unit, find: FindOwns) -> Charged:
+def renew_parts(
+    name: str, account: Account, renewed: Sequence[str], protects: Unit, find: FindOwns, division: int = 0
+) -> Charged:
     """An account some of whose parts begin a new period. The others are unchanged."""
     base, known = account.base, find(name, None)
     fresh = parts.nothing_alone(base)
     owns = {part: parts.renewed(base, known.get(part, fresh)) for part in renewed}
     spent = parts.worst(parts.losses(base, {**known, **owns}, (), protects))
-    return Charged(account._replace(spent=spent, divided=account.divided or Divided(base, 0, 0)), owns, True)
+    divided = (account.divided or Divided(base, 0, 0)).bound_to(division)
+    return Charged(account._replace(spent=spent, divided=divided), owns, True)
 
 
 def charge_all(
-    standing: Standing, costs: Mapping[str, Vector], charged: Sequence[str], protects: Unit, find: FindOwns
+    standing: Standing,
+    costs: Mapping[str, Vector],
+    charged: Sequence[str],
+    protects: Unit,
+    find: FindOwns,
+    division: int = 0,
 ) -> tuple[dict[str, Charged], list[str]]:
     """Each account after a charge, and the accounts that would refuse it."""
     after = {
-        name: charge_one(name, account, costs[name], charged, protects, find) for name, account in standing.items()
+        name: charge_one(name, account, costs[name], charged, protects, find, division)
+        for name, account in standing.items()
     }
     return after, [name for name, one in after.items() if not one.fits]
 

@@ -47,8 +47,9 @@ class Ledger:
         analyst: str = WHOLE,
         writer: Writer | None = None,
         parts: tuple[str, ...] = (),
+        division: int = 0,
     ) -> None:
-        self._store, self._terms, self._analyst, self._parts = store, terms, analyst, parts
+        self._store, self._terms, self._analyst, self._parts, self._division = store, terms, analyst, parts, division
         self._writer = writer or Writer(store, terms.ledger)
         self._marks = marks.Marks()
         self._replay: tuple[str, Stored | None] = ("", None)
@@ -100,7 +101,7 @@ class Ledger:
             raise InvalidArgument(
                 "An analyst needs a name: a short text, such as a user name.", code="ledger-analyst-name"
             )
-        account = type(self)(self._store, self._terms, name, self._writer, self._parts)
+        account = type(self)(self._store, self._terms, name, self._writer, self._parts, self._division)
         with self._store.transaction(write=False) as execute:
             present = book.terms(execute, name)
         if present is None:
@@ -120,14 +121,14 @@ class Ledger:
         opening.check_same(present.rule, self.protects, limit, rule, f"The account of {name}")
         return account
 
-    def _within(self, *names: str) -> Self:
-        """The same ledger, which charges only these parts of the data, and shows what remains to them.
-
-        Only for code that makes the engine read nothing but these parts: everything else is not charged.
+    def _within(self, *names: str, division: int = 0) -> Self:
+        """The same ledger, which charges only these parts of the data, and shows what remains to them: for code that
+        makes the engine read nothing else. `division` is a number for the declarations that say who is in which part.
         """
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__)
         view._parts = check_names(names, self.protects, self._parts)
+        view._division = division or self._division
         view._marks, view._replay = marks.Marks(), ("", None)
         return view
 
@@ -171,7 +172,6 @@ class Ledger:
         People who are in the data in both periods are protected by both limits together: their ε and δ add up. A view
         of parts renews only these.
         """
-
         if self._parts and limit is not None:
             raise InvalidArgument(
                 "A part is renewed with the limit of its account, which is the same for all parts: leave out limit.",
@@ -182,7 +182,7 @@ class Ledger:
 
         def renewed(account: Account, number: int, find: FindOwns) -> Charged:
             if own._parts:
-                return accounts.renew_parts(own._analyst, account, own._parts, self.protects, find)
+                return accounts.renew_parts(own._analyst, account, own._parts, self.protects, find, own._division)
             rule = account.rule
             if limit is not None:
                 same = opening.validate_limit(limit, self.protects).__class__ is rule.limit.__class__
@@ -224,7 +224,7 @@ class Ledger:
         content = book.with_rule(changed.account.rule)
         whole = accounts.unchanged(draft.standing(WHOLE)[WHOLE])
         facts: dict[str, Any] = {"kind": kind, "analyst": self._analyst, "asked": why, "content": content}
-        facts["costs"] = naming(changed.owns)
+        facts["costs"] = naming(changed.owns, self._division)
         after = {WHOLE: whole, self._analyst: changed._replace(account=changed.account._replace(terms=content))}
         return entry_of(draft.append(facts, after), "reserved")
 
@@ -277,10 +277,10 @@ class Ledger:
             return before
         standing = draft.standing(self._analyst)
         costs = {name: account.cost(request.content) for name, account in standing.items()}
-        after, refused = accounts.charge_all(standing, costs, self._parts, self.protects, draft.owns)
+        after, refused = accounts.charge_all(standing, costs, self._parts, self.protects, draft.owns, self._division)
         if refused:
             return self._seen(standing, draft.owns), refused[0]
-        costs |= naming(self._parts)
+        costs |= naming(self._parts, self._division)
         row = draft.append({**columns, "kind": "charge", "analyst": self._analyst, "costs": costs}, after)
         return entry_of(row, "reserved", costs=costs, totals={name: one.account.spent for name, one in after.items()})
 
@@ -349,7 +349,7 @@ class Ledger:
         for guarantee in guarantees:
             stated = guarantee.stated_for(self.protects)
             costs = {name: account.rule.coordinates(stated) for name, account in standing.items()}
-            charged, refused = accounts.charge_all(standing, costs, self._parts, self.protects, find)
+            charged, refused = accounts.charge_all(standing, costs, self._parts, self.protects, find, self._division)
             if refused:
                 seen = self._seen(standing, find)
                 raise accounts.refusal_of(stated, seen, refused[0], of_analyst=bool(self._analyst))
@@ -575,10 +575,10 @@ class Ledger:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self._store.again(), self._terms.ledger, self._analyst, self._parts)
+        return _reopen, (self._store.again(), self._terms.ledger, self._analyst, self._parts, self._division)
 
 
-def _reopen(again: tuple[str, str | None], identity: str, analyst: str, parts: tuple[str, ...] = ()) -> Ledger:
+def _reopen(again: tuple[str, str | None], identity: str, analyst: str, *within: Any) -> Ledger:
     """The same ledger that was pickled."""
     if again[0] == IN_MEMORY:
         store = _in_memory.get(identity)
@@ -596,4 +596,5 @@ def _reopen(again: tuple[str, str | None], identity: str, analyst: str, parts: t
             "Another ledger is now in the place of the pickled one. Restore the right one.", code="ledger-replaced"
         )
     view = ledger.for_analyst(analyst) if analyst else ledger
-    return view._within(*parts) if parts else view
+    parts, division = (*within, 0)[:2] if within else ((), 0)
+    return view._within(*parts, division=division) if parts else view

@@ -42,15 +42,32 @@ class Own(NamedTuple):
 class Divided(NamedTuple):
     """The state of an account some of whose parts were charged: the total of the charges on everything, the entry that
     last renewed it, and the sum of the digests of the table that says which entry was the last to charge each part.
+    `division` is a number for the declarations that say who is in which part, or 0 if nothing but the data does.
     """
 
     base: Vector
     since: int
     digest: int
+    division: int = 0
 
     def written(self) -> Vector:
         """As it is recorded."""
-        return (*self.base, self.since, self.digest)
+        return (*self.base, self.since, self.digest, *((self.division,) if self.division else ()))
+
+    def bound_to(self, division: int) -> Divided:
+        """The same, after a part of this division was charged or renewed.
+
+        Promise: since the last renewal, all parts were those of one division. With another, the same people would be in
+        other parts, and lose what both have lost.
+        """
+        if self.division not in (0, division):
+            raise InvalidArgument(
+                "The declared values of lives_in are no longer those for which parts were charged: people who were in "
+                "one part would be in another, with a budget of its own. Declare them as before, ask about everything "
+                "without part(…), or begin a new period with ledger.renew(why=…).",
+                code="ledger-other-parts",
+            )
+        return self._replace(division=self.division or division)
 
 
 FindOwns = Callable[[str, Collection[str] | None], dict[str, Own]]
@@ -102,9 +119,17 @@ def named_in(costs: Mapping[str, Vector]) -> tuple[str, ...]:
     return tuple(name[1:] for name in costs if name[:1] == _SIGN)
 
 
-def naming(parts: Iterable[str]) -> dict[str, Vector]:
-    """What the costs of a charge hold besides its costs: the parts."""
-    return {key_of("", part): () for part in parts}
+def naming(parts: Iterable[str], division: int = 0) -> dict[str, Vector]:
+    """What the costs of a charge hold besides its costs: the parts, and of which division they are."""
+    return {key_of("", part): (division,) if division else () for part in parts}
+
+
+def division_in(costs: Mapping[str, Vector]) -> int:
+    """The division of the parts that a charge names, from its costs. -1 if they are not in the form that is written."""
+    named = named_in(costs)
+    division = next((vector[0] for part in named if (vector := costs[key_of("", part)])), 0)
+    others = {name: vector for name, vector in costs.items() if _SIGN in name}
+    return division if others == naming(named, division) and division >= 0 else -1
 
 
 def of_accounts(vectors: Mapping[str, Vector]) -> dict[str, Vector]:
@@ -130,8 +155,11 @@ def owns_in(totals: Mapping[str, Vector], number: int) -> dict[tuple[str, str], 
 
 def divided_in(totals: Mapping[str, Vector], account: str) -> Divided | None:
     """The state of an account with parts, from the totals of an entry. None if no part was charged yet."""
-    vector = totals.get(key_of(account))
-    return None if vector is None else Divided(vector[:-2], *(vector[-2:] if len(vector) > 1 else (-1, -1)))
+    vector, length = totals.get(key_of(account)), len(totals.get(account, ()))
+    if vector is None:
+        return None
+    rest = vector[length:]
+    return Divided(vector[:length], *rest) if len(rest) in (2, 3) else Divided((), -1, -1)
 
 
 def digest_of(account: str, part: str, number: int) -> int:

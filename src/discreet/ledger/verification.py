@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from discreet._version import __version__
@@ -13,7 +13,7 @@ from discreet.ledger import answers, book, heads, opening
 from discreet.ledger.accounts import Account, Charged, charge_one, effect_of, renew_all, renew_parts, unchanged
 from discreet.ledger.book import WHOLE, EntryRow
 from discreet.ledger.entry import State
-from discreet.ledger.parts import Own, check_names, digest_of, named_in, naming, of_accounts
+from discreet.ledger.parts import Own, check_names, digest_of, division_in, named_in, of_accounts
 from discreet.ledger.store import Execute, Store
 
 _BATCH, _BATCH_OF_ANSWERS = 1000, 100
@@ -123,9 +123,9 @@ def verify_entries(store: Store, ledger: str, protects: Unit) -> int:
 def _check_totals(row: EntryRow, state: _State) -> None:
     """Compute the cost of the entry and the totals after it, and compare them with the recorded ones."""
     costs = book.vectors(row.costs)
-    named, paid = _parts_of(row, costs, state.protects), of_accounts(costs)
+    (named, division), paid = _parts_of(row, costs, state.protects), of_accounts(costs)
     if row.kind != "charge":
-        _check_decree(row, state, named)
+        _check_decree(row, state, named, division)
         return
     if {WHOLE, row.analyst} != set(paid) or not set(paid) <= set(state.accounts):
         raise book.damage_error(f"entry {row.number} does not charge the right accounts", code="ledger-totals-wrong")
@@ -138,7 +138,7 @@ def _check_totals(row: EntryRow, state: _State) -> None:
                 f"entry {row.number} of version {row.code_version} cost other than its guarantee does in {__version__}",
                 code="ledger-totals-wrong",
             )
-        after[name] = charge_one(name, account, cost, named, state.protects, state.find)
+        after[name] = _bound(row, charge_one, name, account, cost, named, state.protects, state.find, division)
     rules = {name: account.rule for name, account in state.accounts.items()}
     _follow(row, state, after)
     for name, one in after.items():
@@ -153,17 +153,26 @@ def _follow(row: EntryRow, state: _State, after: Mapping[str, Charged]) -> None:
         raise book.damage_error(f"the totals after entry {row.number} do not add up", code="ledger-totals-wrong")
 
 
-def _parts_of(row: EntryRow, costs: Mapping[str, Vector], protects: Unit) -> tuple[str, ...]:
-    """The parts that an entry charges or renews alone, where a unit lives in one."""
-    named = named_in(costs)
-    well = set(costs) - set(of_accounts(costs)) == set(naming(named)) and not any(costs[name] for name in naming(named))
+def _parts_of(row: EntryRow, costs: Mapping[str, Vector], protects: Unit) -> tuple[tuple[str, ...], int]:
+    """The parts that an entry charges or renews alone, where a unit lives in one, and of which division they are."""
+    named, division = named_in(costs), division_in(costs)
+    well = division >= 0
     try:
         well = well and (not named or check_names(named, protects, ()) == tuple(sorted(named)))
     except InvalidArgument:
         well = False
     if not well or (named and row.kind not in ("charge", "renewal")):
         raise book.damage_error(f"entry {row.number} does not charge the right parts", code="ledger-totals-wrong")
-    return named
+    return named, division
+
+
+def _bound(row: EntryRow, change: Callable[..., Charged], *given: Any) -> Charged:
+    """An account after an entry. Its parts must be those of one division."""
+    try:
+        return change(*given)
+    except InvalidArgument:
+        pass
+    raise book.damage_error(f"entry {row.number} does not charge the right parts", code="ledger-totals-wrong")
 
 
 def _enough(paid: int, owed: int, row: EntryRow) -> bool:
@@ -174,7 +183,7 @@ def _enough(paid: int, owed: int, row: EntryRow) -> bool:
     return owed - slack <= paid and (paid <= owed + slack or row.code_version != __version__)
 
 
-def _check_decree(row: EntryRow, state: _State, named: tuple[str, ...]) -> None:
+def _check_decree(row: EntryRow, state: _State, named: tuple[str, ...], division: int) -> None:
     """Check that an entry by the owner sets one account, and does not change the total of the data set."""
     later = row.kind in ("limit", "renewal", "adoption")
     if later and row.analyst not in state.accounts:
@@ -183,7 +192,7 @@ def _check_decree(row: EntryRow, state: _State, named: tuple[str, ...]) -> None:
     if named:
         if account.rule != row.rule:
             raise book.damage_error(f"entry {row.number} does not set one limit", code="ledger-totals-wrong")
-        changed = renew_parts(row.analyst, account, named, state.protects, state.find)
+        changed = _bound(row, renew_parts, row.analyst, account, named, state.protects, state.find, division)
     else:
         changed = renew_all(account, row.rule, row.number) if row.kind == "renewal" else unchanged(account)
     whole = {} if row.analyst == WHOLE else {WHOLE: unchanged(state.accounts[WHOLE])}

@@ -78,7 +78,7 @@ class Replays(Ledger):
 
     def read_by(self, others: Sequence[str], *, spends: bool) -> Self:
         """The same view for a reader who also sees what others bought, and who may have no budget."""
-        view = type(self)(self._store, self._terms, self._analyst, parts=self._parts)
+        view = type(self)(self._store, self._terms, self._analyst, parts=self._parts, division=self._division)
         view.others, view.spends = tuple(name for name in others if name != self._analyst), spends
         return view
 

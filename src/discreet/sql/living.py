@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from discreet.errors import InvalidArgument
+from discreet.ledger.exact import digest, exact_text
 from discreet.sql.blocks import NULL, OTHER, read_name
 
 if TYPE_CHECKING:
@@ -108,6 +109,19 @@ def homes_named(column: Column) -> tuple[str, ...]:
             code="unit-lives-in",
         )
     return names
+
+
+def division_of(schema: Schema) -> int:
+    """A number for the declarations that say where people live. 0 for blocks of time, which are those of the calendar.
+
+    If they change, people who lived in one part live in another: a new value takes people out of `other`, and another
+    order moves those with two values.
+    """
+    if schema.unit.lives_in is None:
+        return 0
+    table, column = schema.home
+    said = exact_text((table.name, column.name, column.choices, column.other))
+    return 1 + int(digest(said)[:10], 16)
 
 
 def name_of_value(value: Any) -> str:
