@@ -31,14 +31,19 @@ from fuzz.oracle import Broken, attempt, label, within
 SECONDS = 10
 TENTH = dp.Laplace(scale=10)
 LIMIT = dp.Approx(epsilon=2, delta=1e-6)
+PROTECTS = dp.row(per="month")
+PARTS = ("2024-01", "2024-02", "2024-03")
+"""Parts with budgets of their own. The last one is never charged."""
 COLUMNS = {
     "entries": EntryRow._fields,
     "head": ("one", "number", "chain", "answers"),
     "answers": ("number", "data", "digest", "not_private"),
+    "parts": ("account", "part", "number", "digest"),
 }
 _VALUES = """
 0 | 1 | -1 | 2 | 3 | 7 | 8 | 100 | 9223372036854775807 | -9223372036854775808 | 9e999 | -9e999 | 1.5 | NULL | '' | 'x' |
 x'' | x'00ff' | CAST(x'ff' AS TEXT) | CAST(x'00' AS TEXT) | zeroblob(100) | 'charge' | 'opening' | 'limit' | 'renewal' |
+'2024-01' | '2024-03' |
 'account' | 'adoption' | 'alice' | 'bob' | '{}' | '[]' | '5' | 'null' | '{"":[0]}' | '{"":[0,0]}' | '{"":null}' |
 '{"":[-1,-1]}' | '{"":"x"}' | '{"":[1e400]}' | '{"rule":{}}' | '{"is":"Pure"}' | '{"is":"Unit"}' |
 '{"is":"Pure","epsilon":{"ratio":"1/0"}}'
@@ -59,14 +64,15 @@ class Change:
 
 
 class Ledger:
-    """A ledger with the charges of an owner and of an analyst, put back and changed again and again."""
+    """A ledger with charges of an owner and of an analyst, on everything and on parts: put back, and changed again."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._at(folder)
-        with closing(Book.open(self.path, protects=dp.row(), limit=LIMIT)) as ledger:
+        with closing(Book.open(self.path, protects=PROTECTS, limit=LIMIT)) as ledger:
             alice = ledger.for_analyst("alice", limit=dp.Approx(epsilon=1, delta=1e-7))
-            for number, one in enumerate((ledger, alice, ledger, alice)):
+            january, hers = ledger._within(PARTS[0]), alice._within(*PARTS[:2])
+            for number, one in enumerate((ledger, alice, ledger, january, hers, alice, january)):
                 dp.release(5, TENTH, sensitivity=1, ledger=one, key=f"key {number}")
             self.half = self.path.read_bytes(), self.log.read_bytes()  # the newest entries are in the log only
             dp.release([1, 2, 3], TENTH, sensitivity=1, ledger=ledger)
@@ -119,7 +125,7 @@ class Ledger:
         ledger, error = attempt(lambda: Book.open(self.path))
         if ledger is not None:
             return self._used(ledger, trusted=trusted)
-        again, _ = attempt(lambda: Book.open(self.path, protects=dp.row(), limit=self.sound["limit"]))
+        again, _ = attempt(lambda: Book.open(self.path, protects=PROTECTS, limit=self.sound["limit"]))
         if again is not None:
             raise Broken("refused when found, and opened when its terms are given", error)
         return f"refused: {label(error)}"
@@ -168,7 +174,12 @@ class Ledger:
                 raise Broken("another record verifies", (count, told))
         attempt(lambda: [ledger.answer(entry) for entry in ledger.entries() if entry.state == "answered"])
         attempt(lambda: [entry.exported() for entry in ledger.entries()])
-        for charge in (self._charge, lambda one: self._charge(one.for_analyst("alice"))):
+        for charge in (
+            self._charge,
+            lambda one: self._charge(one.for_analyst("alice")),
+            lambda one: self._charge(one._within(PARTS[0])),
+            lambda one: self._charge(one.for_analyst("alice")._within(*PARTS[1:])),
+        ):
             charged, refused = attempt(lambda charge=charge: charge(ledger))
             after, _ = attempt(lambda: _told(ledger))
             if trusted and charged is not None and after is not None:
@@ -182,7 +193,7 @@ class Ledger:
         """Nothing is left that was spent, and the limit is what it was."""
         if told["limit"] != self.sound["limit"]:
             raise Broken(f"another limit, {when}", told)
-        for name in ("spent", "of alice"):
+        for name in ("spent", "of alice", *PARTS):
             less = [key for key, amount in self.sound[name].items() if told[name].get(key, -1) < amount]
             if less:
                 raise Broken(f"less is spent, {when}", (name, told[name], self.sound[name]))
@@ -200,6 +211,7 @@ def _told(ledger: Book) -> dict[str, Any]:
         "limit": ledger.limit,
         "spent": ledger.spent,
         "of alice": alice.spent,
+        **{part: ledger._within(part).spent for part in PARTS},
         "remaining": ledger.remaining,
         "of the analyst": alice.limit,
         "count": ledger.count,
@@ -213,10 +225,10 @@ def _amount(guarantee: Any) -> Fraction:
 @st.composite
 def _statements(draw: Any) -> str:
     """A statement that changes rows, or what they are kept in."""
-    table = draw(st.sampled_from(("entries", "entries", "head", "answers")))
+    table = draw(st.sampled_from(("entries", "entries", "head", "answers", "parts")))
     column, other = draw(st.sampled_from(COLUMNS[table])), draw(st.sampled_from(COLUMNS[table]))
     value = draw(st.sampled_from(VALUES))
-    where = draw(st.sampled_from(("", *(f" WHERE number = {number}" for number in range(9)), " WHERE number > 3")))
+    where = draw(st.sampled_from(("", *(f" WHERE number = {number}" for number in range(12)), " WHERE number > 3")))
     match draw(st.sampled_from(("set", "set", "set", "edit", "copy", "delete", "insert", "schema"))):
         case "set":
             return f"UPDATE {table} SET {column} = {value}{where}"
@@ -230,7 +242,7 @@ def _statements(draw: Any) -> str:
             return f"DELETE FROM {table}{where}"
         case "insert":
             columns = COLUMNS[table]
-            listed = ", ".join(value if name == column else str(draw(st.integers(7, 9))) if name == "number" else name
+            listed = ", ".join(value if name == column else str(draw(st.integers(7, 12))) if name == "number" else name
                                for name in columns)  # fmt: skip
             return f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) SELECT {listed} FROM {table}{where}"
     return draw(
