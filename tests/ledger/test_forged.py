@@ -31,6 +31,10 @@ from discreet.ledger.sqlite import SqliteStore
         Change(statements=("UPDATE entries SET totals = '{\"\":[1e400]}'",), forged="checkpoint"),
         Change(statements=("UPDATE entries SET kind = 'charge'",), forged="checkpoint"),
         Change(statements=("UPDATE entries SET microseconds = 9223372036854775807",), forged="checkpoint"),
+        Change(statements=("UPDATE entries SET analyst = 'x' WHERE number = 0",), forged="checkpoint"),
+        Change(statements=("UPDATE parts SET number = 2",)),
+        Change(statements=("DELETE FROM parts WHERE account = 'alice'",)),
+        Change(statements=("DROP TABLE parts",)),
         Change(statements=("ALTER TABLE entries RENAME COLUMN totals TO other",)),
     ],
     ids=lambda change: "; ".join(change.statements),
@@ -59,7 +63,7 @@ def test_a_file_whose_names_are_no_text_is_called_damaged(tmp_path: Path) -> Non
 def test_an_entry_of_no_kind_cannot_begin_anew(kind: str, tmp_path: Path) -> None:
     """A copy of the opening behind the last entry, rightly chained, set all that was spent to 0."""
     columns = ", ".join(EntryRow._fields)
-    copied = columns.replace("number", "8", 1).replace("kind", f"'{kind}'", 1)
+    copied = columns.replace("number", "11", 1).replace("kind", f"'{kind}'", 1)
     again = f"INSERT INTO entries ({columns}) SELECT {copied} FROM entries WHERE number = 0"
     said = Ledgers(tmp_path).check(Change(statements=(again,), forged="checkpoint"))
     assert said.startswith("refused: LedgerDamaged (ledger-damaged)")

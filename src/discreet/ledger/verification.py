@@ -186,7 +186,7 @@ def _enough(paid: int, owed: int, row: EntryRow) -> bool:
 def _check_decree(row: EntryRow, state: _State, named: tuple[str, ...], division: int) -> None:
     """Check that an entry by the owner sets one account, and does not change the total of the data set."""
     later = row.kind in ("limit", "renewal", "adoption")
-    if later and row.analyst not in state.accounts:
+    if not {WHOLE, row.analyst} <= state.accounts.keys() | (set() if later else {row.analyst}):
         raise book.damage_error(f"entry {row.number} names an account that does not exist", code="ledger-totals-wrong")
     account = state.accounts[row.analyst] if later else Account(row.content, row.rule.nothing)
     if named:
