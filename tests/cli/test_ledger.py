@@ -74,7 +74,7 @@ def test_the_view_tells_what_remains_of_each_part(tmp_path: Path, discreet) -> N
     ledger._within("2024-01").renew(why="published anew")
     ledger.charge(dp.Pure(epsilon=0.1), asked="how many in all")
     shown = words(discreet(path_of(ledger), columns=200).out)
-    assert "protects one person, all rows of one id in one month" in shown
+    assert "protects one person, all rows in one month of one id" in shown
     assert "ε = 0.6 of ε = 1 still fits" in shown
     assert "2024-02: how many" in shown
     assert "renewal: 2024-01: published anew" in shown
