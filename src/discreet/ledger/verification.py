@@ -183,7 +183,7 @@ def _enough(paid: int, owed: int, row: EntryRow) -> bool:
     return owed - slack <= paid and (paid <= owed + slack or row.code_version != __version__)
 
 
-def _check_decree(row: EntryRow, state: _State, named: tuple[str, ...], division: int) -> None:
+def _check_decree(row: EntryRow, state: _State, named: tuple[str, ...], division: int = 0) -> None:
     """Check that an entry by the owner sets one account, and does not change the total of the data set."""
     later = row.kind in ("limit", "renewal", "adoption")
     if not {WHOLE, row.analyst} <= state.accounts.keys() | (set() if later else {row.analyst}):
