@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_count
+from discreet.synthetic.bins import values_in_bins
 from discreet.synthetic.criteria import Codes, Made
+from discreet.synthetic.refit import MOST_CELLS, drawn_cells, refit
 
 Never = tuple[tuple[int, tuple[int, ...]], ...]
 """An impossible combination: for each of some columns, the codes that it has."""
@@ -22,11 +24,13 @@ Never = tuple[tuple[int, tuple[int, ...]], ...]
 class Acceptance:
     """What is made of a synthetic table before it is released, and the criteria that it must meet.
 
-    Rows that are a combination in `never` are replaced by a neighbor that is not. Then every row that fewer than
-    `at_least` rows are equal to is made equal to neighbors that are as rare. Both see synthetic rows only. It is the
-    judge of `JudgedRuns`: what one row moves is stated by each criterion.
+    A table that is not too large is fitted once more to all noisy counts, without the combinations in `never`. Of a
+    larger one, rows that are such a combination are replaced by a neighbor that is not. Then every row that fewer than
+    `at_least` rows are equal to is made equal to neighbors that are as rare. All of this sees released numbers only. It
+    is the judge of `JudgedRuns`: what one row moves is stated by each criterion.
     """
 
+    names: tuple[str, ...]
     shape: tuple[int, ...]
     criteria: tuple[Any, ...] = ()
     never: tuple[Never, ...] = ()
@@ -40,7 +44,7 @@ class Acceptance:
 
     def finish(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
         """The table that would be released, in few bytes, and what a measurement of each criterion means."""
-        codes = self.repaired(np.asarray(drawn["rows"], dtype=np.int64))
+        codes = self.repaired(self._fitted(drawn))
         made = Made(codes, self.shape, float(drawn["total"]))
         small = np.min_scalar_type(max(max(self.shape) - 1, 0))
         return {
@@ -69,6 +73,31 @@ class Acceptance:
         values = self.values(finished, noisy)
         limits = [float(one.at_most) for one in self.criteria]
         return min((1 - value / limit for value, limit in zip(values, limits, strict=True)), default=0.0)
+
+    def _fitted(self, drawn: Mapping[str, Any]) -> Codes:
+        """The rows of the better fit, or those that were drawn."""
+        rows, bins = np.asarray(drawn["rows"], dtype=np.int64), [np.asarray(one) for one in drawn["bins"]]
+        law = refit(drawn, self.names, self._possible(bins))
+        if law is None:
+            return rows
+        cells = drawn_cells(law, len(rows))
+        shares = [values_in_bins(counts, own, sd) for (_, counts, sd), own in zip(drawn["measured"], bins, strict=False)]
+        return np.stack([one.values(cells[:, place]) for place, one in enumerate(shares)], axis=1)
+
+    def _possible(self, bins: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_] | None:
+        """Which cells of bins are not impossible as a whole. None if all are possible, or they are too many."""
+        sizes = tuple(int(one.max()) + 1 for one in bins)
+        if not self.never or math.prod(sizes) > MOST_CELLS:
+            return None
+        possible = np.ones(sizes, dtype=bool)
+        for one in self.never:
+            inside = np.ones(sizes, dtype=bool)
+            for column, values in one:
+                known = np.isin(np.arange(self.shape[column]), values)
+                whole = np.array([known[bins[column] == place].all() for place in range(sizes[column])])
+                inside &= whole.reshape([-1 if axis == column else 1 for axis in range(len(sizes))])
+            possible &= ~inside
+        return possible
 
     # --- rows that are replaced -------------------------------------------------------------------------------
 
