@@ -55,11 +55,11 @@ def periods_of(execute: Execute, analyst: str, protects: Unit, last: int | None 
 
 
 def _period(rule: Rule, vector: Vector, protects: Unit) -> Period:
-    spent, adaptive = _spent(rule, vector)
+    spent, adaptive = spent_of(rule, vector)
     return Period(limit=rule.limit.stated_for(protects), spent=spent.stated_for(protects), adaptive=adaptive)
 
 
-def _spent(rule: Rule, vector: Vector) -> tuple[Guarantee, bool]:
+def spent_of(rule: Rule, vector: Vector) -> tuple[Guarantee, bool]:
     """What a total means as a guarantee, and whether it holds for questions that depend on earlier answers."""
     if not any(vector):
         return NoLoss(), True
