@@ -32,6 +32,7 @@ _MODULES = (
     "ledger",
     "local",
     "mechanisms",
+    "publication",
     "queries",
     "shuffle",
     "sql",
@@ -42,6 +43,7 @@ _MODULES = (
 )
 _LATER = {
     "connect": "datasets.connect",
+    "publish": "publication.publishing",
     "remote": "gateway.remote",
     "load_ipython_extension": "notebook",
     "unload_ipython_extension": "notebook",
@@ -88,6 +90,7 @@ if TYPE_CHECKING:  # what follows is imported when it is first used: a program u
         ledger,
         local,
         mechanisms,
+        publication,
         queries,
         shuffle,
         sql,
@@ -109,6 +112,7 @@ if TYPE_CHECKING:  # what follows is imported when it is first used: a program u
     from discreet.mechanisms.selection.noisy_argmax import NoisyArgmax
     from discreet.notebook import load_ipython_extension as load_ipython_extension
     from discreet.notebook import unload_ipython_extension as unload_ipython_extension
+    from discreet.publication.publishing import publish
     from discreet.tables.table import table
 else:
     __getattr__, __dir__ = lazily(
@@ -154,6 +158,7 @@ __all__ = [
     "verify",
     # what is spent, and what is returned
     "Ledger",
+    "publish",
     "Release",
     "Session",
     "release",
@@ -176,6 +181,7 @@ __all__ = [
     "ledger",
     "local",
     "mechanisms",
+    "publication",
     "queries",
     "shuffle",
     "sql",

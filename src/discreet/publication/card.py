@@ -102,7 +102,9 @@ def _part(part: Mapping[str, Any]) -> list[_Block]:
     ]
     sure = f"{100 * part['confidence']:g}%"
     for name, error in part["largest_errors"].items():
-        rows.append((f"Largest error of {name}", f"{'not known' if error is None else _amount(error)} ({sure} for each)"))
+        rows.append(
+            (f"Largest error of {name}", f"{'not known' if error is None else _amount(error)} ({sure} for each)")
+        )
     if part["rows_estimated"] is not None:
         rows.append(("True rows, estimated", f"{part['rows_estimated']:,}"))
     found.append(_Block("facts", rows))

@@ -269,9 +269,7 @@ def _check_candidates(part: Part) -> None:
 def _check_criterion(words: Any, where: str) -> None:
     kind = words.get("kind") if isinstance(words, Mapping) else None
     if kind not in CRITERIA:
-        raise InvalidArgument(
-            f"A criterion of {where} must have a kind: {', '.join(CRITERIA)}.", code="plan-criterion"
-        )
+        raise InvalidArgument(f"A criterion of {where} must have a kind: {', '.join(CRITERIA)}.", code="plan-criterion")
     here = f"The criterion {kind} of {where}"
     _section(words, here, ("kind", "title", "at_most", *CRITERIA[kind]))
     _text(words, "title", here)

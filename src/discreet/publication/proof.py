@@ -27,7 +27,9 @@ FORMAT = 1
 PROOF = "proof.json"
 
 
-def facts_of(plan: Mapping[str, Any], confidence: float, database: Database, ledger: Ledger, made: Sequence[Made]) -> Any:
+def facts_of(
+    plan: Mapping[str, Any], confidence: float, database: Database, ledger: Ledger, made: Sequence[Made]
+) -> Any:
     """Everything that is stated about a publication, as plain values. It follows from the plan, the declarations and
     the ledger, and is the same whenever it is computed.
     """

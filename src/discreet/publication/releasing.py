@@ -147,7 +147,9 @@ def _largest_errors(answer: Answer, confidence: float) -> dict[str, float | None
     table, found = answer.with_errors(confidence), {}
     for name in answer.noisy:
         column = f"{name}_error"
-        errors = [one for one in table.column(column).to_pylist() if one is not None] if column in table.schema.names else []
+        errors = (
+            [one for one in table.column(column).to_pylist() if one is not None] if column in table.schema.names else []
+        )
         flat = [part for one in errors for part in (one if isinstance(one, list) else [one]) if part is not None]
         found[name] = max(flat) if flat else None
     return found

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from discreet.datasets.database import Database
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_delta
@@ -21,13 +23,15 @@ from discreet.sql.reading.parse import Conditioned
 from discreet.sql.schema import Table, is_auto
 from discreet.synthetic import Declared, Synthesis, SyntheticSample
 from discreet.synthetic.acceptance import Acceptance
-from discreet.synthetic.criteria import MarginalError, MeanError, RelativeError, SlopeError, Unmatched
+from discreet.synthetic.criteria import Made, MarginalError, MeanError, RelativeError, SlopeError, Unmatched
 from discreet.tables.distributions import arrow_of, declare
 from discreet.tables.offer import Drawing, FoundFirst, TableRows, found_first, in_words
 
 AT_LEAST = 2
 """How many rows are equal to each row, if the plan does not say."""
 Progress = Callable[[str], None]
+NOTHING = Made(np.zeros((0, 1), dtype=np.int64), (1,), 1.0)
+"""No synthetic rows: what a step means often does not depend on them."""
 
 
 @dataclass(frozen=True)
@@ -196,10 +200,22 @@ class SyntheticPart:
                 f"the best of {made.expected_tries:.3g} tries on average, of {len(made.candidates)} candidates: each is "
                 f"tried with probability {chance:.0%}. One try keeps {made.run}"
             )
-        if made.noises:
-            errors = ", ".join(f"{noise.error(self.confidence).amount:.3g}" for noise in made.noises)
-            lines.append(f"the criteria are measured with noise of at most {errors} steps ({self.confidence:.0%} each)")
+        for words, one, noise in zip(
+            self.part.words.get("criteria", []), made.judge.criteria, made.noises, strict=True
+        ):
+            steps = float(noise.error(self.confidence))
+            lines.append(f"{title_of(words)}: measured {_planned(one, steps)} ({self.confidence:.0%})")
         return lines
+
+
+def _planned(criterion: Any, steps: float) -> str:
+    """How far the noise moves a criterion, as far as that is known before the rows are there."""
+    match criterion:
+        case MarginalError() | Unmatched():
+            return f"to within {steps / (2 if isinstance(criterion, Unmatched) else 1):,.3g} rows"
+        case RelativeError() | MeanError():
+            return f"to within {steps * criterion.unit(NOTHING):.3g}"
+    return "to within what depends on the synthetic rows"
 
 
 def acceptance_of(part: Part, declared: Declared) -> Acceptance:

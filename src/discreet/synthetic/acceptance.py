@@ -81,7 +81,9 @@ class Acceptance:
         if law is None:
             return rows
         cells = drawn_cells(law, len(rows))
-        shares = [values_in_bins(counts, own, sd) for (_, counts, sd), own in zip(drawn["measured"], bins, strict=False)]
+        shares = [
+            values_in_bins(counts, own, sd) for (_, counts, sd), own in zip(drawn["measured"], bins, strict=False)
+        ]
         return np.stack([one.values(cells[:, place]) for place, one in enumerate(shares)], axis=1)
 
     def _possible(self, bins: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_] | None:
@@ -150,5 +152,3 @@ class Acceptance:
         joined = codes.copy()
         joined[rare] = codes[chosen]
         return joined
-
-

@@ -20,7 +20,7 @@ from discreet.ledger.views import Receipts
 from discreet.publication.card import NOT_CHECKED
 from discreet.publication.plan import plan_digest, plan_in
 from discreet.publication.proof import FORMAT, PROOF, content_digest, facts_of, proof_text
-from discreet.publication.publish import all_files
+from discreet.publication.publishing import all_files
 from discreet.publication.releasing import Made, prepare
 from discreet.publication.schema import without_rows
 from discreet.publication.writing import digest
@@ -81,7 +81,9 @@ def verify_publication(out: str | Path, ledger: Any) -> Checked:
     except LedgerDamaged as damage:
         checks.append(Check("the record of the ledger", False, " ".join(str(damage).split())))
     checks.append(
-        Check("the noise was not under control", not proof["not_private"], "NOT PRIVATE" if proof["not_private"] else "")
+        Check(
+            "the noise was not under control", not proof["not_private"], "NOT PRIVATE" if proof["not_private"] else ""
+        )
     )
     cost, spent = (str(proof[name]["text"]) for name in ("cost", "spent_by_then"))
     return Checked(where, tuple(checks), cost, spent)
@@ -267,5 +269,3 @@ def _check_table(where: Path, made: Made) -> Check:
     except (OSError, pa.ArrowException):
         same = False
     return Check(what, same, "" if same else "they differ")
-
-

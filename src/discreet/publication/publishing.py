@@ -99,7 +99,9 @@ def explain_publication(plan: Any, *, analyst: str | None = None, spark: Any = N
             lines += [f"{part.part.kind}.{part.part.name}: ε = {part.part.words['epsilon']}{paid}"]
             lines += [f"  {line}" for line in part.explain()]
         left = database.ledger.after(*owed) if owed else database.ledger.remaining
-        lines.append(f"in all: {len(owed)} charges at most; then {left or 'nothing'} remains of {database.ledger.limit}")
+        lines.append(
+            f"in all: {len(owed)} charges at most; then {left or 'nothing'} remains of {database.ledger.limit}"
+        )
     return Explanation("\n".join(lines))
 
 
@@ -129,7 +131,7 @@ def _opened(plan: PublicationPlan, analyst: str | None, spark: Any) -> Database:
     policy = plan.policy if isinstance(plan.policy, Policy) else load_policy(plan.policy)
     if policy.ledger == ":memory:":
         raise InvalidArgument(
-            "A publication needs a ledger that lasts. Name a file in the policy: path = \"clinic.ledger\".",
+            'A publication needs a ledger that lasts. Name a file in the policy: path = "clinic.ledger".',
             code="policy-ledger-in-memory",
         )
     return connect(policy, analyst=analyst, spark=spark)
