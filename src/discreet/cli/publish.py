@@ -70,9 +70,8 @@ def publish(
         print(f"{part['title']}: {part['rows']:,} rows in {part['name']}.csv and {part['name']}.parquet")
         for one in part["criteria"]:
             error = "" if one["error"] is None else f" ± {one['error']:g}"
-            print(
-                f"  {'met    ' if one['met'] else 'NOT MET'}  {one['criterion']}: {one['value']:g}{error}, at most {one['at_most']:g}"
-            )
+            limit = f"{one['value']:g}{error}, at most {one['at_most']:g}"
+            print(f"  {'met    ' if one['met'] else 'NOT MET'}  {one['criterion']}: {limit}")
     print(f"\ncost     {facts['cost']['text']}, for {facts['ledger']['protected']}")
     print(f"spent    {facts['spent_by_then']['text']} of {facts['limit']['text']}")
     print(f"card     {made.out / 'card.html'}")

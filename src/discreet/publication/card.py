@@ -163,16 +163,17 @@ def _checking(facts: Facts) -> list[_Block]:
         _Block("heading", "How to check it", 2),
         _Block(
             "text",
-            "Anyone with a copy of the ledger can check, without the data: that no file was changed, that every receipt "
-            "is in the ledger, that its charges follow from its guarantees and add up to the totals above, and that the "
-            "published numbers are the stored ones.",
+            "Anyone with a copy of the ledger can check, without the data: that no file was changed, that every "
+            "receipt is in the ledger, that its charges follow from its guarantees and add up to the totals above, "
+            "and that the published numbers are the stored ones.",
         ),
         _Block("code", "pip install discreet\ndiscreet verify OUT LEDGER"),
         _Block("warning", NOT_CHECKED),
         _Block(
             "small",
             f"Ledger {facts['ledger']['name']}, {len(facts['receipts'])} receipts up to entry "
-            f"{facts['ledger']['last_entry']}. Plan {facts['plan_digest'][:16]}. Digests of all files are in proof.json.",
+            f"{facts['ledger']['last_entry']}. Plan {facts['plan_digest'][:16]}. "
+            "Digests of all files are in proof.json.",
         ),
     ]
 
