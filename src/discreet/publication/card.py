@@ -131,14 +131,19 @@ def _part(part: Mapping[str, Any]) -> list[_Block]:
 def _criteria(criteria: Sequence[Mapping[str, Any]]) -> Table:
     rows: list[Sequence[str]] = []
     for one in criteria:
-        error = "exact" if one["error"] is None else f"± {_amount(one['error'])}"
+        shown = _share if one["is_share"] else _amount
+        error = "exact" if one["error"] is None else f"± {shown(one['error'])}"
         met = "met" if one["met"] else "NOT MET"
-        rows.append((one["criterion"], f"{_amount(one['value'])}", error, _amount(one["at_most"]), met))
+        rows.append((one["criterion"], shown(one["value"]), error, shown(one["at_most"]), met))
     return ("criterion", "value", "within", "at most", ""), rows
 
 
 def _amount(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
+
+
+def _share(number: float) -> str:
+    return f"{100 * number:.3g}%"
 
 
 def _meaning(facts: Facts) -> list[_Block]:
@@ -254,6 +259,7 @@ th, td { text-align: left; vertical-align: top; padding: .4rem .8rem .4rem 0; bo
 thead th { color: var(--soft); font-weight: 600; font-size: .8125rem; }
 .facts th { width: 13rem; color: var(--soft); font-weight: 600; }
 td { font-variant-numeric: tabular-nums; }
+.wide td + td { white-space: nowrap; }
 .met { color: var(--good); font-weight: 600; }
 .missed { color: var(--bad); font-weight: 700; }
 pre { background: var(--tint); padding: .8rem 1rem; overflow-x: auto; border-radius: 6px; }

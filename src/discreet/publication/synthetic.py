@@ -43,6 +43,7 @@ class Judged:
     error: float | None
     at_most: float
     met: bool
+    is_share: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -51,6 +52,7 @@ class Judged:
             "error": None if self.error is None else float(f"{self.error:.3g}"),
             "at_most": self.at_most,
             "met": self.met,
+            "is_share": self.is_share,
         }
 
 
@@ -164,7 +166,7 @@ class SyntheticPart:
         errors = [unit * far for unit, far in zip(drawn["units"], made.judged_error(self.confidence), strict=True)]
         titles = [title_of(one) for one in self.part.words.get("criteria", [])]
         judged = [
-            Judged(title, value, error, float(one.at_most), value + error <= float(one.at_most))
+            Judged(title, value, error, float(one.at_most), value + error <= float(one.at_most), is_share(one))
             for title, value, error, one in zip(titles, values, errors, acceptance.criteria, strict=True)
         ]
         rarest = acceptance.rarest(drawn["rows"])
@@ -197,15 +199,21 @@ class SyntheticPart:
         if made.selection is not None:
             chance = made.selection.chance(len(made.candidates))
             lines.append(
-                f"the best of {made.expected_tries:.3g} tries on average, of {len(made.candidates)} candidates: each is "
-                f"tried with probability {chance:.0%}. One try keeps {made.run}"
+                f"the best of {made.expected_tries:.3g} tries on average, of {len(made.candidates)} candidates: each "
+                f"is tried with probability {chance:.0%}. One try keeps {made.run}"
             )
-        for words, one, noise in zip(
+        listed = self.part.words.get("criteria", [])
+        for words, one, noise in zip(listed, made.judge.criteria, made.noises, strict=True):
             self.part.words.get("criteria", []), made.judge.criteria, made.noises, strict=True
         ):
             steps = float(noise.error(self.confidence))
             lines.append(f"{title_of(words)}: measured {_planned(one, steps)} ({self.confidence:.0%})")
         return lines
+
+
+def is_share(criterion: Any) -> bool:
+    """Whether a criterion is a part of a whole, and shown in percent."""
+    return isinstance(criterion, MarginalError | RelativeError | Unmatched)
 
 
 def _planned(criterion: Any, steps: float) -> str:
@@ -318,7 +326,8 @@ def title_of(words: Mapping[str, Any]) -> str:
         case "counts":
             return f"Largest relative error of a count of one column, of those with {words['at_least']:,} rows or more"
         case "means":
-            return f"Largest error of the mean of {words['of']} by {words['by']}, in groups of {words['at_least']:,} or more"
+            groups = f"in groups of {words['at_least']:,} or more"
+            return f"Largest error of the mean of {words['of']} by {words['by']}, {groups}"
         case "slopes":
             return f"Largest error of a coefficient of {words['of']} on {', '.join(words['on'])}"
     return f"Rows without a partner that agrees in {', '.join(words['columns'])}, as a share of all rows"

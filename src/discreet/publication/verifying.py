@@ -134,9 +134,9 @@ def _opened(target: Any) -> Iterator[Ledger]:
     with tempfile.TemporaryDirectory(prefix="discreet-verify-") as folder:
         copy = Path(folder) / "copy.ledger"
         try:
-            with closing(sqlite3.connect(f"file:{file.resolve()}?mode=ro", uri=True)) as source:
-                with closing(sqlite3.connect(copy)) as made:
-                    source.backup(made)
+            where = f"{file.resolve().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(where, uri=True)) as source, closing(sqlite3.connect(copy)) as made:
+                source.backup(made)
         except sqlite3.Error:
             raise InvalidArgument(
                 f"{file} is not a ledger that can be read. Name one that discreet wrote.", code="ledger-not-found"

@@ -40,7 +40,7 @@ class Made:
 
     def counts(self, columns: tuple[int, ...]) -> NDArray[np.int64]:
         """Synthetic counts of some columns, scaled to the true rows and rounded."""
-        return np.rint(self.scale * count_cells(self.codes, columns, self.shape)).astype(np.int64)
+        return np.asarray(np.rint(self.scale * count_cells(self.codes, columns, self.shape)), dtype=np.int64)
 
 
 def count_cells(codes: Codes, columns: tuple[int, ...], shape: tuple[int, ...]) -> NDArray[np.int64]:

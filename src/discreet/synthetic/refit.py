@@ -64,7 +64,7 @@ def _counts(
         values, spread = np.asarray(noisy, dtype=np.float64).transpose(order), np.asarray(float(stddev))
         if len(places) == 1:  # single columns were measured before their values were merged
             own = bins[places[0]]
-            values = np.bincount(own, values, minlength=shape[places[0]])
+            values = np.bincount(own, values, minlength=shape[places[0]]).astype(np.float64)
             spread = stddev * np.sqrt(np.bincount(own, minlength=shape[places[0]]))
         size = tuple(shape[axis] if axis in places else 1 for axis in range(len(shape)))
         away = tuple(axis for axis in range(len(shape)) if axis not in places)
