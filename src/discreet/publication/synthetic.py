@@ -204,8 +204,6 @@ class SyntheticPart:
             )
         listed = self.part.words.get("criteria", [])
         for words, one, noise in zip(listed, made.judge.criteria, made.noises, strict=True):
-            self.part.words.get("criteria", []), made.judge.criteria, made.noises, strict=True
-        ):
             steps = float(noise.error(self.confidence))
             lines.append(f"{title_of(words)}: measured {_planned(one, steps)} ({self.confidence:.0%})")
         return lines
