@@ -85,6 +85,11 @@ class PublicationPlan:
         """A hash of the whole plan, except for the place of the policy."""
         return plan_digest(self.words)
 
+    def key(self, part: Part) -> str:
+        """The key of a part of this plan. With it, a run that was killed goes on without paying twice."""
+        text = f"publish {self.digest} {part.kind} {part.name}"
+        return f"publish-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
 
 def plan_digest(words: Mapping[str, Any]) -> str:
     """A hash of a plan as it is written, except for the place of the policy."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ def _prepared(database: Database, part: Part, plan: PublicationPlan, progress: P
             options = {name: words[name] for name in ("total", "where", "positive") if name in words}
             planned = database.plan_cube(words["table"], by, **options, **cost)
             return Question(part, Prepared(database.planner, planned), plan)
-    return Rows(part, SyntheticPart(part, database, plan.confidence, progress))
+    return Rows(part, SyntheticPart(part, database, plan.confidence, plan.key(part), progress))
 
 
 @dataclass(frozen=True)
@@ -62,24 +62,17 @@ class Question:
     prepared: Prepared
     plan: PublicationPlan
 
-    @property
-    def key(self) -> str:
-        """The key of this part of this plan. With it, a run that was killed goes on without paying twice."""
-        text = f"publish {self.plan.digest} {self.part.kind} {self.part.name}"
-        return f"publish-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
-
     def owed(self) -> list[Guarantee]:
-        return self.prepared.owed(key=self.key)
+        with _same_data(self.part):
+            return self.prepared.owed(key=self.plan.key(self.part))
 
     def explain(self) -> list[str]:
         return str(self.prepared.explain(self.plan.confidence, budget=False)).splitlines()
 
     def release(self) -> tuple[Any, Mapping[str, Any]]:
         """The table, and what the card says of it."""
-        try:
-            answer = self.prepared.answer(key=self.key)
-        except InvalidArgument as error:
-            raise _other_data(self.part) if error.code == "ledger-key-reused" else error from None
+        with _same_data(self.part):
+            answer = self.prepared.answer(key=self.plan.key(self.part))
         return answer.with_errors(self.plan.confidence), {
             "errors": _largest_errors(answer, self.plan.confidence),
             "notes": tuple(answer.notes),
@@ -100,14 +93,16 @@ class Rows:
         drawing = offer.drawing(offer.rows)
         if unpaid or offer.rows.plan.automatic:
             return [*unpaid, drawing.most]
-        return [] if drawing.is_known else [drawing.guarantee]
+        with _same_data(self.part):
+            return [] if drawing.is_known else [drawing.guarantee]
 
     def explain(self) -> list[str]:
         return self.synthetic.explain()
 
     def release(self) -> tuple[Any, Mapping[str, Any]]:
         """The table, and what the card says of it."""
-        accepted: Accepted = self.synthetic.offer().release()
+        with _same_data(self.part):
+            accepted: Accepted = self.synthetic.offer().release()
         release: Release = accepted.release
         return accepted.table, {
             "criteria": accepted.criteria,
@@ -155,9 +150,16 @@ def _largest_errors(answer: Answer, confidence: float) -> dict[str, float | None
     return found
 
 
-def _other_data(part: Part) -> NotAllowed:
-    return NotAllowed(
-        f"{part.where} was published before with this plan, for other data or other declarations. Nothing was spent. "
-        'For new data, name the edition in the plan: edition = "2025".',
-        code="publish-other-data",
-    )
+@contextmanager
+def _same_data(part: Part) -> Iterator[None]:
+    """Say what to do if the plan was published before, for other data."""
+    try:
+        yield
+    except InvalidArgument as error:
+        if error.code != "ledger-key-reused":
+            raise
+        raise NotAllowed(
+            f"{part.where} was published before with this plan, for other data or other declarations. Nothing was "
+            'spent on it. For new data, name the edition in the plan: edition = "2025".',
+            code="publish-other-data",
+        ) from None

@@ -78,6 +78,7 @@ class SyntheticPart:
     part: Part
     database: Database
     confidence: float
+    key: str
     progress: Progress | None = None
 
     @property
@@ -148,6 +149,7 @@ class SyntheticPart:
             guarantee=guarantee,
             read=lambda: declared.codes(taken.plan.rows.columns(list(columns), read_as)),
             finish=lambda release: self._accepted(release, made, declared),
+            key=self.key,
         )
 
     def _candidate(self, declared: Declared, setting: dict[str, Any], rho: Guarantee, rows: Any) -> Synthesis:

@@ -26,6 +26,10 @@ from discreet.publication.schema import without_rows
 from discreet.publication.writing import digest
 
 
+_ADOPTED = "a copy that is only verified"
+"""Why a copy of a ledger is adopted. The copy is removed when it is checked."""
+
+
 @dataclass(frozen=True)
 class Check:
     """One check: what was checked, whether it holds, and what was found."""
@@ -141,7 +145,7 @@ def _opened(target: Any) -> Iterator[Ledger]:
             raise InvalidArgument(
                 f"{file} is not a ledger that can be read. Name one that discreet wrote.", code="ledger-not-found"
             ) from None
-        with closing(Ledger.adopt(copy, why="a copy that is only verified")) as ledger:
+        with closing(Ledger.adopt(copy, why=_ADOPTED)) as ledger:
             yield ledger
 
 
@@ -156,7 +160,7 @@ def _check_ledger(ledger: Ledger, proof: Mapping[str, Any]) -> list[Check]:
         checks.append(Check("every hash, cost, total and answer of the ledger", False, " ".join(str(damage).split())))
     newest = ledger.entries(said["last_entry"], said["last_entry"]) if said["last_entry"] else ()
     chain = newest[0].chain if newest else None
-    old = said["last_entry"] and not newest
+    old = said["last_entry"] and (not newest or newest[0].asked == _ADOPTED)
     checks.append(
         Check(
             "the ledger reaches the last receipt",

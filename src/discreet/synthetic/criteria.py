@@ -225,8 +225,9 @@ class SlopeError:
         beta = inverse @ (design.T @ (weights * target))
         parts = ((target - design @ beta)[:, None] * design) @ inverse[:, 1:]
         widest = float(np.abs(parts[weights > 0]).max(initial=0.0)) if (weights > 0).any() else 0.0
-        step = max(widest, 1e-300) / STEPS
-        return step, np.clip(np.rint(np.nan_to_num(parts / step)), -STEPS, STEPS).astype(np.int64)
+        # a fit without any residual leaves nothing to divide by
+        step = max(widest, 1e-9 * float(np.abs(parts).max(initial=0.0)), 1e-200) / STEPS
+        return step, np.clip(np.rint(parts / step), -STEPS, STEPS).astype(np.int64)
 
     def unit(self, made: Made) -> float:
         return self._steps(made)[0]
