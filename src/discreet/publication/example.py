@@ -26,12 +26,12 @@ epsilon = 0.5
 [synthetic.visits_like]                      # rows that belong to nobody
 table = "visits"
 columns = ["city", "sex", "age", "visits"]   # each needs between or choices in the policy
-epsilon = 2.0                                # for the rows and for judging them
+epsilon = 4.0                                # for the rows and for judging them
 delta = 1e-6
 bins = 20                                    # numbers are counted in at most so many bins
 at_least = 2                                 # every row is equal to another one: nobody seems to be singled out
 never = [{age = [0, 9], visits = [6, 9]}]    # combinations that cannot be, as everybody knows
-judging = 0.1                                # the share of the cost that pays for the criteria
+judging = 0.25                               # the share of the cost that pays for the criteria
 # candidates = [{rounds = 6}, {rounds = 3}]  # settings to choose from privately, by the criteria:
 # tries = 5                                  # so many tries on average, charged for all of them together
 
@@ -54,7 +54,7 @@ at_most = 0.5
 kind = "means"
 of = "visits"
 by = "city"
-at_least = 500
+at_least = 1000
 at_most = 1.0
 
 [[synthetic.visits_like.criteria]]           # coefficients of a regression

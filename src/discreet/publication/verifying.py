@@ -25,7 +25,6 @@ from discreet.publication.releasing import Made, prepare
 from discreet.publication.schema import without_rows
 from discreet.publication.writing import digest
 
-
 _ADOPTED = "a copy that is only verified"
 """Why a copy of a ledger is adopted. The copy is removed when it is checked."""
 
@@ -138,7 +137,8 @@ def _opened(target: Any) -> Iterator[Ledger]:
     with tempfile.TemporaryDirectory(prefix="discreet-verify-") as folder:
         copy = Path(folder) / "copy.ledger"
         try:
-            where = f"{file.resolve().as_uri()}?mode=ro"
+            # without a log of writes, nobody writes it, and the folder may be read-only
+            where = f"{file.resolve().as_uri()}?mode=ro{'' if Path(f'{file}-wal').exists() else '&immutable=1'}"
             with closing(sqlite3.connect(where, uri=True)) as source, closing(sqlite3.connect(copy)) as made:
                 source.backup(made)
         except sqlite3.Error:
