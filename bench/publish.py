@@ -132,8 +132,8 @@ def main() -> None:
         "A publication of births",
         "publish",
         f"""`discreet publish` of {ROWS:,} made-up births with six columns (12 × 7 × 7 × 10 × 2 × 10 values), ε =
-        {EPSILON:g}, δ = {DELTA:g}, one row added or removed: synthetic rows, eight criteria that are measured with noise, and a
-        proof that was verified. {RUNS} runs each; {machine()}.""",
+        {EPSILON:g}, δ = {DELTA:g}, one row added or removed: synthetic rows, eight criteria that are measured with
+        noise, and a proof that was verified. {RUNS} runs each; {machine()}.""",
     )
     table("plan", "largest 1-way error", "largest 2-way error", "criteria met", "verified", "seconds")
     worst, all_met, all_verified = 0.0, True, True

@@ -67,6 +67,7 @@ def test_a_publication_is_written_verified_and_paid_once(clinic: Path, plan: Pla
 UNITS = [{"row": True}, {"row": True, "neighbors": "replace"}, {"person": "patient_id", "neighbors": "replace"}]
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_all_units_and_relations(clinic: Path, plan: Plan, unit: Any) -> None:
     made = dp.publish(plan("by_city", "people", **unit), clinic / "out")
@@ -89,6 +90,7 @@ def test_rows_per_person_that_nobody_declares_are_found_and_charged(clinic: Path
     assert charges(clinic) == 2
 
 
+@pytest.mark.slow
 def test_the_best_of_several_candidates_is_charged_by_its_theorem(clinic: Path, plan: Plan) -> None:
     words = plan("people", "by_city")
     words["synthetic"]["people"] |= {"candidates": [{"rounds": 1}, {"rounds": 0}], "tries": 2, "at_least": 3}
@@ -137,6 +139,7 @@ def test_nothing_is_spent_unless_all_of_it_fits(clinic: Path, plan: Plan) -> Non
     assert not (clinic / "out").exists()
 
 
+@pytest.mark.slow
 def test_what_is_there_is_left_alone(clinic: Path, plan: Plan) -> None:
     (clinic / "mine").mkdir()
     (clinic / "mine" / "notes.txt").write_text("mine")
@@ -157,6 +160,7 @@ def test_what_is_there_is_left_alone(clinic: Path, plan: Plan) -> None:
     assert (clinic / "mine" / "notes.txt").read_text() == "mine"
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("part", ["by_city", "people"])
 def test_new_data_need_a_new_edition(clinic: Path, plan: Plan, part: str) -> None:
     dp.publish(plan(part), clinic / "out")
@@ -171,6 +175,7 @@ def test_new_data_need_a_new_edition(clinic: Path, plan: Plan, part: str) -> Non
     assert verify_publication(clinic / "new", clinic / "clinic.ledger").holds
 
 
+@pytest.mark.slow
 def test_data_without_a_version_are_refused(clinic: Path, plan: Plan) -> None:
     words = plan("by_city")
     table = pyarrow.parquet.read_table(clinic / "visits.parquet")
@@ -185,6 +190,7 @@ def test_data_without_a_version_are_refused(clinic: Path, plan: Plan) -> None:
         dp.publish(words, clinic / "out2")
 
 
+@pytest.mark.slow
 def test_an_analyst_is_charged_and_the_ledger_still_confirms_it(clinic: Path, plan: Plan) -> None:
     words = plan("by_city")
     ledger = dp.connect(words["policy"]).ledger
@@ -219,6 +225,7 @@ def test_nothing_that_is_not_charged_is_written(clinic: Path, plan: Plan) -> Non
     assert len(proof["date"]) == 10
 
 
+@pytest.mark.slow
 def test_the_shape_of_a_synthetic_table_follows_from_noise_alone(clinic: Path, plan: Plan) -> None:
     """A row with an odd value changes only its own part: it is left out."""
     table = pyarrow.parquet.read_table(clinic / "visits.parquet")
@@ -309,6 +316,7 @@ def test_plans_that_need_criteria_or_publish_nothing_are_refused(plan: Plan, cli
         dp.publish(plan("by_city"), 3)  # type: ignore[arg-type]
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize(
     ("place", "value", "code"),
     [
@@ -345,6 +353,7 @@ def test_a_plan_that_does_not_fit_its_policy_is_refused_before_a_charge(
     assert not (clinic / "out").exists()
 
 
+@pytest.mark.slow
 def test_dates_choices_of_numbers_and_conditions(clinic: Path, plan: Plan) -> None:
     table = pyarrow.parquet.read_table(clinic / "visits.parquet")
     days = np.array(["2024-01-01"], "datetime64[D]") + np.arange(table.num_rows) % 60

@@ -79,6 +79,7 @@ def test_later_charges_and_changes_of_the_limit_do_not_matter(out: Path) -> None
     assert verified(out) == []
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("name", ["by_city.csv", "by_city.parquet", "people.csv", "card.md", "public/cities.parquet"])
 def test_a_changed_file_is_found(out: Path, name: str) -> None:
     data = bytearray((out / name).read_bytes())
@@ -141,6 +142,7 @@ def test_an_older_copy_of_the_ledger_is_found(clinic: Path, plan: Plan) -> None:
     assert "older than the publication" in str(checked)
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize(
     ("change", "what"),
     [
@@ -177,6 +179,7 @@ def test_a_changed_card_is_found_even_if_its_digest_is_changed_with_it(out: Path
     assert verified(out) == ["card.md says what the proof states"]
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize(
     "statement",
     [

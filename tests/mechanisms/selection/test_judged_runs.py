@@ -175,3 +175,17 @@ def exact_share(made: JudgedRuns) -> Fraction:
     """The share of ρ that pays for the criteria, to a thousandth."""
     paid = 1 / (2 * float(made.candidates[0].stddev) ** 2)
     return Fraction(round(1000 * (1 - paid / float(made.run.rho))), 1000)
+
+
+def test_measurements_without_noise_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant releases the exact distance: neighbors never have the same one for the same noisy count."""
+    made, own = judged(GOAL), JudgedRuns._draw
+
+    def exactly(self: JudgedRuns, value: int) -> dict[str, Any]:
+        found = own(self, value)
+        return found | {"judged": self.judge.measure(value, found["finished"])}
+
+    right = law_of_run(made, 0), law_of_run(made, 1)
+    monkeypatch.setattr(JudgedRuns, "_draw", exactly)
+    wrong = law_of_run(made, 0), law_of_run(made, 1)
+    assert largest_delta(*right, 8.0) < 1e-3 < 0.9 < largest_delta(*wrong, 8.0)
