@@ -56,6 +56,7 @@ COMMANDS = {
     "moments": "moments",
     "quantiles": "quantiles",
     "synthetic": "synthetic",
+    "publish": "publish",
     "regression": "regression",
     "learning_stable": "learning_stable",
     "stats-regression": "stats_regression",
