@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
 
-from discreet.guarantees.guarantee import Guarantee
+from discreet.exact.rational import exactly
+from discreet.guarantees.guarantee import Approx, Guarantee, ZeroConcentrated
 from discreet.guarantees.rules.best_of import Rule, Vector
+from discreet.guarantees.rules.coordinates import stated_delta, stated_epsilon, stated_rho
 from discreet.ledger import book
 from discreet.ledger.book import WHOLE
 from discreet.ledger.entry import Entry
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.periods import over_all, periods_of, spent_of
 from discreet.ledger.record import to_text
+from discreet.mechanisms.protocol import tidy
 
 
 def rule_at(ledger: Ledger, number: int) -> Rule:
@@ -24,7 +29,10 @@ def rule_at(ledger: Ledger, number: int) -> Rule:
 
 
 def cost_together(ledger: Ledger, entries: Sequence[Entry]) -> Guarantee:
-    """What several charges cost together. Those under one rule are added by it, and the rest as periods are."""
+    """What several charges cost together. Those under one rule are added by it, and the rest as periods are.
+
+    Promise: the answers keep it if the questions did not depend on earlier answers, as those of a plan.
+    """
     sums: dict[str, tuple[Rule, Vector]] = {}
     for entry in entries:
         rule = rule_at(ledger, entry.number)
@@ -32,7 +40,28 @@ def cost_together(ledger: Ledger, entries: Sequence[Entry]) -> Guarantee:
         before = sums[name][1] if name in sums else rule.nothing
         sums[name] = rule, rule.add(before, entry.cost)
     unit = ledger.protects
-    return over_all([spent_of(rule, vector)[0].stated_for(unit) for rule, vector in sums.values()], unit)
+    total = over_all([spent_of(rule, vector)[0].stated_for(unit) for rule, vector in sums.values()], unit)
+    return _tighter(total, entries)
+
+
+def _tighter(total: Guarantee, entries: Sequence[Entry]) -> Guarantee:
+    """The total, or less at the same δ: the sum of all stated ε, and one ε for the sum of all ρ."""
+    if not isinstance(total, Approx) or not exactly(total.delta):
+        return total
+    epsilon, delta, rho = Fraction(0), exactly(total.delta), Fraction(0)
+    for entry in entries:
+        own, cost = stated_epsilon(entry.guarantee), stated_rho(entry.guarantee)
+        if own is not None:
+            epsilon, delta = epsilon + own, delta - stated_delta(entry.guarantee)
+        elif cost is not None and not stated_delta(entry.guarantee):
+            rho += cost
+        else:
+            return total
+    if delta <= 0:
+        return total
+    if rho:
+        epsilon += Fraction(ZeroConcentrated(rho=rho).epsilon_at(delta=delta))
+    return replace(total, epsilon=tidy(epsilon)) if epsilon < exactly(total.epsilon) else total
 
 
 def spent_until(ledger: Ledger, number: int) -> tuple[Guarantee, Guarantee]:
