@@ -113,6 +113,7 @@ def test_refusals(folder: Path, capsys: Any, arguments: tuple[str, ...], status:
     assert not (folder / "clinic.ledger").exists()
 
 
+@pytest.mark.slow
 def test_criteria_that_are_not_met_are_an_error_with_its_own_status(folder: Path, capsys: Any) -> None:
     run(capsys, "publish", "example.toml", "--example")
     text = (folder / "example.toml").read_text()

@@ -8,6 +8,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import discreet as dp
 from discreet.publication.card import NOT_CHECKED, card_html, card_markdown
 
@@ -48,6 +50,7 @@ def test_the_card_says_what_matters(clinic: Path, plan: Callable[..., dict[str, 
     assert not re.search(r"https?://", page), "nothing is loaded from elsewhere"
 
 
+@pytest.mark.slow
 def test_a_table_of_public_data_costs_nothing_and_the_card_says_so(
     clinic: Path, plan: Callable[..., dict[str, Any]]
 ) -> None:

@@ -79,6 +79,7 @@ def test_all_units_and_relations(clinic: Path, plan: Plan, unit: Any) -> None:
     assert f"rows={1 if 'row' in unit else 3}" in mechanism
 
 
+@pytest.mark.slow
 def test_rows_per_person_that_nobody_declares_are_found_and_charged(clinic: Path, plan: Plan) -> None:
     words = plan("people")
     del words["policy"]["tables"]["visits"]["rows_per_person"]
@@ -107,6 +108,7 @@ def test_the_best_of_several_candidates_is_charged_by_its_theorem(clinic: Path, 
     assert verify_publication(clinic / "out", clinic / "clinic.ledger").holds
 
 
+@pytest.mark.slow
 def test_explaining_spends_nothing(clinic: Path, plan: Plan) -> None:
     shown = str(explain_publication(plan()))
     assert charges(clinic) == 0
@@ -117,6 +119,7 @@ def test_explaining_spends_nothing(clinic: Path, plan: Plan) -> None:
     assert "(paid before)" in str(explain_publication(plan("by_city")))
 
 
+@pytest.mark.slow
 def test_criteria_that_are_not_met_are_not_published(clinic: Path, plan: Plan) -> None:
     words = plan("people")
     words["synthetic"]["people"]["criteria"][0]["at_most"] = 1e-9
@@ -211,6 +214,7 @@ def test_test_mode_is_stated_and_does_not_pass(clinic: Path, plan: Plan) -> None
     assert [one.what for one in checked.checks if not one.holds] == ["the noise was not under control"]
 
 
+@pytest.mark.slow
 def test_nothing_that_is_not_charged_is_written(clinic: Path, plan: Plan) -> None:
     """Neither the path, the size nor the time of the data, nor when charges were made, is in a file."""
     dp.publish(plan(), clinic / "out")

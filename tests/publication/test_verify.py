@@ -71,6 +71,7 @@ def test_an_honest_publication_passes_without_the_data(out: Path) -> None:
         assert verify_publication(out, ledger).holds
 
 
+@pytest.mark.slow
 def test_later_charges_and_changes_of_the_limit_do_not_matter(out: Path) -> None:
     with closing(dp.Ledger.open(out.parent / "clinic.ledger")) as ledger:
         dp.release(5, dp.Laplace(scale=10), sensitivity=1, ledger=ledger)
@@ -104,6 +105,7 @@ def test_a_replaced_answer_is_found_even_if_the_proof_is_changed_with_it(out: Pa
     assert "by_city: the published numbers are the stored answers" in verified(out)
 
 
+@pytest.mark.slow
 def test_replaced_synthetic_rows_are_found(out: Path) -> None:
     table = pyarrow.parquet.read_table(out / "people.parquet")
     replace_files(out, table_files("people", table.slice(1)))
@@ -130,6 +132,7 @@ def test_a_receipt_of_another_ledger_is_found(out: Path, plan: Plan, clinic: Pat
     assert "the published numbers are the stored answers" in found
 
 
+@pytest.mark.slow
 def test_an_older_copy_of_the_ledger_is_found(clinic: Path, plan: Plan) -> None:
     dp.publish(plan("by_country"), clinic / "first")
     old = clinic / "old"
@@ -195,6 +198,7 @@ def test_a_changed_ledger_is_found(out: Path, statement: str) -> None:
     assert verified(out)
 
 
+@pytest.mark.slow
 def test_what_is_no_publication_or_no_ledger_is_refused(out: Path, clinic: Path) -> None:
     with refuses(dp.InvalidArgument, "verify-no-proof"):
         verify_publication(clinic, clinic / "clinic.ledger")
