@@ -58,6 +58,7 @@ COMMANDS = {
     "quantiles": "quantiles",
     "prefix_sums": "prefix_sums",
     "synthetic": "synthetic",
+    "publish": "publish",
     "regression": "regression",
     "learning_stable": "learning_stable",
     "stats-regression": "stats_regression",

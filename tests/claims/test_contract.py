@@ -30,11 +30,15 @@ from discreet.mechanisms.noise.smoothed import SmoothedCount
 from discreet.mechanisms.noise.steps import Steps
 from discreet.mechanisms.quantiles.permutation_test import PermutationTest
 from discreet.mechanisms.quantiles.rank_scores import RankScores
+from discreet.mechanisms.selection.judged_runs import JudgedRuns
 from discreet.mechanisms.selection.person_limits import PersonLimits
+from discreet.mechanisms.selection.private_selection import NegativeBinomialTries
 from discreet.mechanisms.selection.support_limit import SupportLimit
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
 from discreet.rows.leaves import Bins
 from discreet.rows.losses import Logistic, Softmax
+from discreet.synthetic.acceptance import Acceptance
+from discreet.synthetic.criteria import MarginalError
 
 from ..refusing import refuses
 
@@ -162,6 +166,26 @@ def permuted(level: float | None, side: str) -> Case:
     )
 
 
+def judged_runs(goal: Any, tries: Any) -> JudgedRuns:
+    """A synthetic table of one column, judged by one criterion."""
+    judge = Acceptance(names=("a",), shape=(2,), criteria=(MarginalError(ways=1, at_most=0.1),))
+
+    def table(rho: Any, rows: Any) -> Any:
+        return dp.synthetic.Synthesis.for_guarantee(rho, domain=dp.queries.Domain({"a": 2}), sensitivity=rows, rounds=0)
+
+    return JudgedRuns.for_guarantee(goal, of=[table], judge=judge, unit=row(), tries=tries)
+
+
+def judged_with_less(made: JudgedRuns) -> JudgedRuns:
+    run = replace(made.run, rho=exactly(made.run.rho) * MORE)
+    selection = None if made.selection is None else replace(made.selection, run=run)
+    return replace(made, run=run, selection=selection)
+
+
+def judged_noise(made: JudgedRuns) -> float:
+    return float(made.noises[0].stddev)
+
+
 CASES = {
     "Laplace": additive(dp.Laplace, "scale", 2, ALL, ("Pure", "Approx")),
     "Laplace on integers": additive(dp.Laplace, "scale", 1, ALL, (), step=1),
@@ -280,6 +304,20 @@ CASES = {
         lambda m: m.guarantee(),
         with_field("stddev", LESS),
         ("Approx",),
+    ),
+    "JudgedRuns": Case(
+        lambda g: judged_runs(g, None),
+        lambda m: m.guarantee(),
+        judged_with_less,
+        ("Approx", "zCDP"),
+        noise=judged_noise,
+    ),
+    "JudgedRuns, the best of several": Case(
+        lambda g: judged_runs(g, NegativeBinomialTries.for_mean(3)),
+        lambda m: m.guarantee(),
+        judged_with_less,
+        ("Approx",),
+        noise=judged_noise,
     ),
     "AboveThreshold": Case(
         lambda g: dp.mechanisms.AboveThreshold.for_guarantee(g, threshold=5, sensitivity=1),

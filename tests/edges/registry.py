@@ -36,6 +36,7 @@ CALLS: list[Call] = [
     *calls_stats_proportions.CALLS,
 ]
 
+_POLICIES = "a plan and a policy: their tables are read as those of connect, and tests/publication has odd records"
 _MADE = "a result that the package makes: nobody hands in records"
 _SETTING = "the parameter is a setting, declared and public"
 _CALLERS = "an answer that the caller has computed, whose sensitivity the caller states: not rows"
@@ -92,6 +93,12 @@ NO_DATA: dict[str, str] = {
     "stats.benjamini_*": "p-values, which follow from what was released",
     "synthetic.SyntheticSample": _MADE,
     "synthetic.SyntheticTable": _MADE,
+    "publication.Checked": _MADE,
+    "publication.Published": _MADE,
+    "publication.verify_publication": _MADE,
+    "publication.explain_publication": _POLICIES,
+    "publish": _POLICIES,
+    "Database.plan_cube": _SETTING,
     "testing.*": "for tests only: what it makes is marked as not private",
     # settings under names that elsewhere are data
     "*.for_error": _SETTING,
@@ -177,6 +184,7 @@ NO_DATA: dict[str, str] = {
     "shuffle.SplitAndMix": _SETTING,
     "shuffle.real_sum": _SETTING,
     "synthetic.Declared": _SETTING,
+    "synthetic.Declared.codes_of": _SETTING,
     "synthetic.Synthesis": _SETTING,
     # answers, and what is made of releases
     "[A-Z]*.check": "what a container's shape and type say, before the charge; a release of its records is tried",

@@ -190,6 +190,22 @@ class Database(Closed):
         `total`, the sum of that column instead. `by` lists columns and names of declared hierarchies, or hierarchies
         such as ("region", "city"). With `positive`, no number is below 0.
         """
+        return self.answer(
+            self.plan_cube(table, by, total=total, positive=positive, where=where, epsilon=epsilon, delta=delta)
+        )
+
+    def plan_cube(
+        self,
+        table: str,
+        by: Cross,
+        *,
+        total: str | None = None,
+        positive: bool = False,
+        where: str | None = None,
+        epsilon: Number,
+        delta: Number | None = None,
+    ) -> Plan:
+        """How a cube would be answered, with the options of `cube`. Spends nothing and reads no private data."""
         known = self.schema.tables.get(table) if isinstance(table, str) else None
         if known is None:
             raise InvalidArgument(f"Unknown table. Known: {', '.join(self.schema.tables)}.", code="unknown-table")
@@ -207,8 +223,7 @@ class Database(Closed):
         shown.append("COUNT(*) AS n" if total is None else f"SUM({quote(total)}) AS total")
         text, after = f"SELECT {', '.join(shown)} FROM {quote(table)}", all_levels(levels)
         question = f"{text}{after}" if where is None else Conditioned(text, where, after)
-        plan = self.planner.plan(question, epsilon=epsilon, delta=delta)
-        return self.answer(replace(plan, positive=positive))
+        return replace(self.planner.plan(question, epsilon=epsilon, delta=delta), positive=positive)
 
     def plan(self, question: str, **options: Unpack[QuestionOptions]) -> Plan:
         """How a question would be answered, with the options of `sql`. Spends nothing and reads no private data."""

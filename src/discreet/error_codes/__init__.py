@@ -20,6 +20,7 @@ from discreet.error_codes.ledger import LEDGER
 from discreet.error_codes.mechanisms import MECHANISMS
 from discreet.error_codes.planning import PLANNING
 from discreet.error_codes.polls import POLLS
+from discreet.error_codes.publication import PUBLICATION
 from discreet.error_codes.row import Explained
 from discreet.error_codes.sql import SQL
 
@@ -32,6 +33,7 @@ SECTIONS: dict[str, dict[str, Explained]] = {
     "Policies": POLICY,
     "Columns": COLUMNS,
     "The ledger": LEDGER,
+    "Publications": PUBLICATION,
     "The gateway": GATEWAY,
     "The gateway over HTTP": GATEWAY_HTTP,
     "The command line": COMMANDS,

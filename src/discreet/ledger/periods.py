@@ -66,7 +66,7 @@ def budgets_of(
         seen = accounts.seen_by(standing, (part,), protects, find)
         state = frozenset(seen.items())
         if state not in known:
-            spent, _ = _spent(seen[analyst].rule, seen[analyst].spent)
+            spent, _ = spent_of(seen[analyst].rule, seen[analyst].spent)
             known[state] = PartBudget(spent=spent.stated_for(protects), remaining=accounts.largest(seen))
         found[part] = known[state]
     return MappingProxyType(found)
@@ -123,11 +123,11 @@ def _rounds(
 
 
 def _period(rule: Rule, vector: Vector, protects: Unit) -> Period:
-    spent, adaptive = _spent(rule, vector)
+    spent, adaptive = spent_of(rule, vector)
     return Period(limit=rule.limit.stated_for(protects), spent=spent.stated_for(protects), adaptive=adaptive)
 
 
-def _spent(rule: Rule, vector: Vector) -> tuple[Guarantee, bool]:
+def spent_of(rule: Rule, vector: Vector) -> tuple[Guarantee, bool]:
     """What a total means as a guarantee, and whether it holds for questions that depend on earlier answers."""
     if not any(vector):
         return NoLoss(), True
