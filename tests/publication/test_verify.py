@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -72,6 +73,18 @@ def test_an_honest_publication_passes_without_the_data(out: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_publication_by_month_passes(clinic: Path, plan: Plan) -> None:
+    words = plan("by_city", "city_sex", person="patient_id", per="month")
+    days = pa.array(np.datetime64("2024-01-01") + np.arange(800) % 90)
+    visits = pa.parquet.read_table(clinic / "visits.parquet").append_column("day", days)
+    pa.parquet.write_table(visits, clinic / "visits.parquet")
+    words["policy"]["tables"]["visits"]["time"] = {"column": "day", "block": "month"}
+    dp.connect(words["policy"]).part("2024-01").sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
+    dp.publish(words, clinic / "out")
+    (clinic / "visits.parquet").unlink()
+    assert verified(clinic / "out") == []
+
+
 def test_later_charges_and_changes_of_the_limit_do_not_matter(out: Path) -> None:
     with closing(dp.Ledger.open(out.parent / "clinic.ledger")) as ledger:
         dp.release(5, dp.Laplace(scale=10), sensitivity=1, ledger=ledger)
