@@ -84,9 +84,7 @@ def test_an_entry_beyond_its_limit() -> None:
     text = record.canonical({"": list(cost)})
     state = verification._State(dp.row())
     state.accounts[""] = account
-    refused(
-        lambda: verification._check_totals(charged._replace(costs=text, totals=text), state), "ledger-totals-wrong"
-    )
+    refused(lambda: verification._check_totals(charged._replace(costs=text, totals=text), state), "ledger-totals-wrong")
 
 
 def test_an_account_without_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

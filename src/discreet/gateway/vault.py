@@ -45,7 +45,7 @@ from discreet.gateway.tokens import ROLES, Caller, Callers, digest_of, login_err
 from discreet.gateway.verbs import VERBS
 from discreet.ledger import Ledger
 from discreet.ledger.book import WHOLE
-from discreet.ledger.ledger import key_reused_error
+from discreet.ledger.request import key_reused_error
 from discreet.ledger.store import URLS
 from discreet.ledger.views import NotBought
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from discreet.exact.rational import exactly
+from discreet.errors import BudgetExhausted, InvalidArgument
+from discreet.exact.rational import LEDGER_UNIT, exactly
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
-from discreet.guarantees.rules.best_of import Rule, Vector
+from discreet.guarantees.rules.best_of import CLOSED, Rule, Vector
 from discreet.guarantees.unit import Unit
 from discreet.ledger import book, parts
 from discreet.ledger.book import WHOLE, EntryRow, Head
@@ -54,6 +56,11 @@ class Account(NamedTuple):
     def cost(self, guarantee: str) -> Vector:
         """The cost of a recorded guarantee under this rule."""
         return _cost(guarantee, self.terms)
+
+    def coordinates(self) -> dict[str, float]:
+        """What was spent, by the names of the coordinates. Infinite if one no longer counts."""
+        each = zip(self.rule.labels, self.spent, strict=True)
+        return {label: math.inf if units >= CLOSED else units / LEDGER_UNIT for label, units in each}
 
     def written(self, name: str) -> dict[str, Vector]:
         """What the totals of an entry hold for this account."""
@@ -202,6 +209,24 @@ def largest(accounts: Standing, like: Guarantee | None = None) -> Guarantee | No
     ]
     known = [one for one in left if one is not None]
     return min(known, key=size_of) if len(known) == len(left) else None
+
+
+def refusal_of(stated: Guarantee, standing: Standing, refused: str, *, of_analyst: bool) -> BudgetExhausted:
+    """Why a charge is refused, and the largest release of its kind that every account would still accept."""
+    remaining = largest(standing, stated)
+    text = standing[refused].rule.refusal(stated, remaining)
+    if of_analyst:
+        text += f" This is the limit of {'all analysts together' if refused == WHOLE else refused}."
+    return BudgetExhausted(text, remaining=remaining)
+
+
+def check_same_kind(own: Rule, whole: Rule) -> None:
+    """Refuse a limit for an analyst that cannot be compared with that of the data set."""
+    if type(natural(own)) is not type(natural(whole)):
+        raise InvalidArgument(
+            "An analyst's limit must be of the same kind as the limit of the data set: both in ε, or both in ρ.",
+            code="ledger-limit-kind",
+        )
 
 
 def natural(rule: Rule) -> Guarantee:

@@ -6,15 +6,19 @@ An answer that came too late is discarded: nobody gets it, and to ask again is a
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.ledger import book
-from discreet.ledger.book import Stored
+from discreet.ledger.book import EntryRow, Stored
 from discreet.ledger.entry import Entry
-from discreet.ledger.store import Rows
+from discreet.ledger.request import identity_again
+from discreet.ledger.store import Execute, Rows
 from discreet.ledger.values import decode, encode
 
+Named = tuple[str | None, str | None]
+"""A request by its key and its identity."""
 KEPT_UNASKED = 2**16
 """The largest size, in bytes, of a stored answer without a key and without a public identity, which cannot be requested
 again.
@@ -94,6 +98,23 @@ def find_stored(rows: Rows, entry: Entry) -> Stored | None:
     if (row.chain, row.analyst or None) != (entry.chain, entry.analyst):
         raise book.damage_error(f"entry {entry.number} is not the one that was charged", code="ledger-entry-changed")
     return stored
+
+
+def charges_in(
+    execute: Execute, analyst: str, requests: Sequence[Named], after: int
+) -> list[tuple[EntryRow, Stored | None]]:
+    """The charges of requests after an entry, and earlier ones without an answer, each with what is stored."""
+    known: dict[int, tuple[EntryRow, Stored | None]] = {}
+    for key, identity in requests:
+        found = book.with_answer(execute(*book.charged(analyst, "retry_key", key))) if key else None
+        while found is None and identity is not None:
+            found = book.with_answer(execute(*book.charged(analyst, "identity", identity)))
+            if found is None or state_of(found[0].chain, found[1] and found[1].digest) != "discarded":
+                break
+            found, identity = None, identity_again(identity)
+        if found is not None and (found[0].number > after or found[1] is None):
+            known[found[0].number] = found
+    return [known[number] for number in sorted(known)]
 
 
 def binding_digest(chain: str, data: bytes | None, *, not_private: bool) -> str:

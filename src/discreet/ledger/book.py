@@ -260,6 +260,15 @@ def terms(execute: Execute, analyst: str, at: int = 2**62) -> EntryRow | None:
     return _one(execute, newest, analyst, at)
 
 
+def all_terms(execute: Execute, analyst: str, at: int) -> list[EntryRow]:
+    """The entries by the owner up to a number that concern an account, oldest first: each has its limit then."""
+    numbers = execute(
+        "SELECT number FROM entries WHERE analyst = ? AND kind <> 'charge' AND number <= ? ORDER BY number",
+        *(analyst, at),
+    )
+    return [row(execute, number) for (number,) in numbers]
+
+
 def spent_at(execute: Execute, analyst: str, at: int) -> Vector:
     """What an account had spent at an entry."""
     return row_at(execute, analyst, at).spent(analyst)

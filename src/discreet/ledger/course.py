@@ -97,11 +97,7 @@ def lifetime_of(ledger: Ledger, last: int) -> tuple[Guarantee, Guarantee]:
 
 def _terms(execute: Execute, analyst: str, last: int) -> list[book.EntryRow]:
     """The entries that set the limit of an account, oldest first."""
-    numbers = execute(
-        "SELECT number FROM entries WHERE analyst = ? AND kind <> 'charge' AND number <= ? ORDER BY number",
-        *(analyst, last),
-    )
-    return [book.row(execute, number) for (number,) in numbers[-MOST:]]
+    return book.all_terms(execute, analyst, last)[-MOST:]
 
 
 @lru_cache(maxsize=8192)

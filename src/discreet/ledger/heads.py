@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from discreet.guarantees.rules.best_of import Vector
 from discreet.ledger import book, parts
 from discreet.ledger.accounts import Account
 from discreet.ledger.book import EntryRow
@@ -95,6 +96,16 @@ def owns_at(execute: Execute, account: str, heads: Heads, wanted: Collection[str
         if own.number <= at:
             found[part] = own
     return found
+
+
+def lost_before(execute: Execute, row: EntryRow, account: str, part: str) -> Vector:
+    """What a unit in one part had lost before an entry that renewed the part alone."""
+    own, totals = own_in(row, account, part), book.vectors(row.totals)
+    divided = parts.divided_in(totals, account)
+    if not own.previous:
+        return own.before
+    old = current({part: own_in(book.row(execute, own.previous), account, part)}, divided)[part]
+    return parts.lost(own.before, old)
 
 
 def find_at(

@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
-import math
 import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Self, TypeVar
 
-from discreet import html
 from discreet.errors import BudgetExhausted, DiscreetError, InvalidArgument, LedgerDamaged
-from discreet.exact.rational import LEDGER_UNIT
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.rules.best_of import CLOSED, Rule
+from discreet.guarantees.rules.best_of import Rule
 from discreet.guarantees.unit import Unit
-from discreet.ledger import accounts, answers, book, heads, marks, opening, verification
+from discreet.ledger import accounts, answers, book, heads, marks, opening, parts, showing, verification
 from discreet.ledger.accounts import Account, Charged, Standing, account_in
-from discreet.ledger.book import WHOLE, EntryRow, Stored
+from discreet.ledger.book import WHOLE, Stored
 from discreet.ledger.entry import Entry, entry_of
-from discreet.ledger.parts import FindOwns, Own, check_names, naming
-from discreet.ledger.periods import Period, periods_of
+from discreet.ledger.parts import FindOwns, check_names, naming
+from discreet.ledger.periods import PartBudget, Period, budgets_of, periods_of
 from discreet.ledger.record import state_for
-from discreet.ledger.request import Identity, Request, identity_again, public_text, request_of
-from discreet.ledger.store import IN_MEMORY, Execute, Rows, Statement, Store, open_store
+from discreet.ledger.request import Identity, Request, key_reused_error, public_text, reason_of, request_of
+from discreet.ledger.store import IN_MEMORY, Rows, Statement, Store, open_store
 from discreet.ledger.writer import Draft, Writer
 
-_SHOWN = 20
-"""A notebook shows this many of the last entries."""
 _in_memory: weakref.WeakValueDictionary[str, Store] = weakref.WeakValueDictionary()
 
 
 T = TypeVar("T")
-Named = tuple[str | None, str | None]
-"""A request by its key and its identity."""
 
 
 class Ledger:
     """The budget of one data set, and what was spent: in a file, in PostgreSQL, or in memory to try things out.
 
     Promise: however the questions are chosen, by however many processes, everything charged here together keeps `limit`
-    for one unit of `protects`.
+    for one unit of `protects`. So do charges on parts alone, if each reads nothing but its parts: decision 0024.
 
     >>> from discreet import Pure, person
     >>> ledger = Ledger.open(":memory:", protects=person("patient_id"), limit=Pure(epsilon=1))
@@ -90,7 +83,7 @@ class Ledger:
 
         Do this only if no other copy of it was charged since. What was spent there is not known here.
         """
-        reason = _reason(why)
+        reason = reason_of(why)
         store = open_store(target, checkpoint)
         ledger = cls(store, opening.adopt_ledger(store))
         ledger._decree("adoption", reason, lambda account, *_: accounts.unchanged(account))
@@ -118,12 +111,7 @@ class Ledger:
                     code="ledger-no-account",
                 )
             own = opening.validate_rule(limit, rule, self.protects).fixed()
-            if type(accounts.natural(own)) is not type(accounts.natural(self.rule)):
-                raise InvalidArgument(
-                    "An analyst's limit must be of the same kind as the limit of the data set: "
-                    "both in ε, or both in ρ.",
-                    code="ledger-limit-kind",
-                )
+            accounts.check_same_kind(own, self.rule)
             if self._writer.write(partial(account._open_account, own)):
                 return account
             with self._store.transaction(write=False) as execute:
@@ -132,14 +120,14 @@ class Ledger:
         opening.check_same(present.rule, self.protects, limit, rule, f"The account of {name}")
         return account
 
-    def _within(self, *parts: str) -> Self:
+    def _within(self, *names: str) -> Self:
         """The same ledger, which charges only these parts of the data, and shows what remains to them.
 
         Only for code that makes the engine read nothing but these parts: everything else is not charged.
         """
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__)
-        view._parts = check_names(parts, self.protects, self._parts)
+        view._parts = check_names(names, self.protects, self._parts)
         view._marks, view._replay = marks.Marks(), ("", None)
         return view
 
@@ -180,7 +168,8 @@ class Ledger:
         """Begin a new period with a new limit (by default the same as the last), as an entry by the owner. Other
         accounts do not change.
 
-        People who are in the data in both periods are protected by both limits together: their ε and δ add up.
+        People who are in the data in both periods are protected by both limits together: their ε and δ add up. A view
+        of parts renews only these.
         """
 
         if self._parts and limit is not None:
@@ -221,7 +210,7 @@ class Ledger:
 
     def _decree(self, kind: str, why: str, change: Callable[[Account, int, FindOwns], Charged]) -> Entry:
         """Record an entry by the owner, which sets the rule and the total of this account."""
-        reason = _reason(why)
+        reason = reason_of(why)
 
         def decide(draft: Draft) -> Entry:
             account = draft.standing(self._analyst)[self._analyst]
@@ -232,7 +221,13 @@ class Ledger:
     def _append(self, draft: Draft, kind: str, why: str, changed: Charged) -> Entry:
         content = book.with_rule(changed.account.rule)
         whole = accounts.unchanged(draft.standing(WHOLE)[WHOLE])
-        facts = {"kind": kind, "analyst": self._analyst, "asked": why, "content": content, "costs": naming(changed.owns)}
+        facts = {
+            "kind": kind,
+            "analyst": self._analyst,
+            "asked": why,
+            "content": content,
+            "costs": naming(changed.owns),
+        }
         after = {WHOLE: whole, self._analyst: changed._replace(account=changed.account._replace(terms=content))}
         return entry_of(draft.append(facts, after), "reserved")
 
@@ -293,12 +288,7 @@ class Ledger:
         return entry_of(row, "reserved", costs=costs, totals={name: one.account.spent for name, one in after.items()})
 
     def _refusal(self, stated: Guarantee, standing: Standing, refused: str) -> BudgetExhausted:
-        """Why a charge is refused, and the largest release of its kind that every account would still accept."""
-        remaining = accounts.largest(standing, stated)
-        text = standing[refused].rule.refusal(stated, remaining)
-        if self._analyst:
-            text += f" This is the limit of {'all analysts together' if refused == WHOLE else refused}."
-        return BudgetExhausted(text, remaining=remaining)
+        return accounts.refusal_of(stated, standing, refused, of_analyst=bool(self._analyst))
 
     def _lookups(self, request: Request) -> list[Statement]:
         """The statements that look for a request that was made before."""
@@ -370,7 +360,7 @@ class Ledger:
                 seen = accounts.seen_by(standing, self._parts, self.protects, find)
                 raise self._refusal(stated, seen, refused[0])
             standing = {name: one.account for name, one in charged.items()}
-            find = partial(_with_owns, find, {name: one.owns for name, one in charged.items()})
+            find = partial(parts.with_owns, find, {name: one.owns for name, one in charged.items()})
         return accounts.largest(accounts.seen_by(standing, self._parts, self.protects, find))
 
     # --- answers ------------------------------------------------------------------------------------------
@@ -406,7 +396,7 @@ class Ledger:
 
     def discard(
         self,
-        requests: Sequence[Named],
+        requests: Sequence[answers.Named],
         *,
         after: int,
         owed: Sequence[Guarantee] = (),
@@ -427,7 +417,7 @@ class Ledger:
         ]
 
         def decide(draft: Draft) -> tuple[Entry, ...]:
-            found = self._charges_in(draft.execute, requests, after)
+            found = answers.charges_in(draft.execute, self._analyst, requests, after)
             for row, stored in found:
                 draft.discard(row, stored)
             charged = sum(row.number > after for row, _ in found)
@@ -439,31 +429,15 @@ class Ledger:
 
         return self._writer.write(decide)
 
-    def charges_of(self, requests: Sequence[Named], *, after: int) -> tuple[Entry, ...]:
+    def charges_of(self, requests: Sequence[answers.Named], *, after: int) -> tuple[Entry, ...]:
         """The charges of requests that were made after an entry."""
         with self._store.transaction(write=False) as execute:
-            found = self._charges_in(execute, requests, after)
+            found = answers.charges_in(execute, self._analyst, requests, after)
         return tuple(
             entry_of(row, answers.state_of(row.chain, stored and stored.digest))
             for row, stored in found
             if row.number > after
         )
-
-    def _charges_in(
-        self, execute: Execute, requests: Sequence[Named], after: int
-    ) -> list[tuple[EntryRow, Stored | None]]:
-        """The charges of requests after an entry, and earlier ones without an answer, each with what is stored."""
-        known: dict[int, tuple[EntryRow, Stored | None]] = {}
-        for key, identity in requests:
-            found = book.with_answer(execute(*book.charged(self._analyst, "retry_key", key))) if key else None
-            while found is None and identity is not None:
-                found = book.with_answer(execute(*book.charged(self._analyst, "identity", identity)))
-                if found is None or answers.state_of(found[0].chain, found[1] and found[1].digest) != "discarded":
-                    break
-                found, identity = None, identity_again(identity)
-            if found is not None and (found[0].number > after or found[1] is None):
-                known[found[0].number] = found
-        return [known[number] for number in sorted(known)]
 
     def _check_own(self, entry: Entry) -> None:
         if self._analyst not in (WHOLE, entry.analyst):
@@ -479,11 +453,7 @@ class Ledger:
         """The coordinates used so far, by name. Infinite if a coordinate no longer counts. The guarantee is the
         limit.
         """
-        account = self._standing_now()[self._analyst]
-        return {
-            label: math.inf if units >= CLOSED else units / LEDGER_UNIT
-            for label, units in zip(account.rule.labels, account.spent, strict=True)
-        }
+        return self._standing_now()[self._analyst].coordinates()
 
     @property
     def remaining(self) -> Guarantee | None:
@@ -500,7 +470,7 @@ class Ledger:
         """What `use` finds in the accounts of now."""
         standing = None if self._parts else self._writer.standing(self._analyst)
         if standing is not None and all(account.divided is None for account in standing.values()):
-            return use(standing, _no_owns)
+            return use(standing, parts.none_alone)
         return self._writer.read(lambda draft: use(draft.standing(self._analyst), draft.owns))
 
     def _look_at(self, number: int, use: Callable[[Standing, FindOwns], T]) -> T:
@@ -551,7 +521,14 @@ class Ledger:
     def periods(self) -> tuple[Period, ...]:
         """What was allowed and spent from each renewal to the next, oldest first."""
         with self._store.transaction(write=False) as execute:
-            return periods_of(execute, self._analyst, self.protects)
+            return periods_of(execute, self._analyst, self.protects, parts=self._parts)
+
+    @property
+    def parts(self) -> Mapping[str, PartBudget]:
+        """What was spent of each part of the data that was charged alone, and what remains. Of other parts, what was
+        charged to everything is spent. Analysts see only the parts that they have charged.
+        """
+        return self._look(partial(budgets_of, self._analyst, self.protects, self._parts))
 
     @property
     def target(self) -> str:
@@ -587,18 +564,13 @@ class Ledger:
     def __repr__(self) -> str:
         rule = self.rule
         terms = f"protects={self.protects!r}, limit={rule.limit!r}, rule={rule.name!r}"
-        return f"<Ledger {self.target}{f' for {self._analyst}' if self._analyst else ''}: {terms}>"
+        who = (f" for {self._analyst}" if self._analyst else "") + (
+            f" in {', '.join(self._parts)}" if self._parts else ""
+        )
+        return f"<Ledger {self.target}{who}: {terms}>"
 
     def _repr_html_(self) -> str:
-        rule, left, count = self.rule, self.remaining, self.count
-        used = 0.0 if left is None else float(accounts.size_of(left) / accounts.size_of(rule.limit))
-        terms = {"ledger": self.target} | ({"analyst": self._analyst} if self._analyst else {})
-        terms |= {"protects": repr(self.protects), "limit": str(rule.limit), "rule": rule.name}
-        terms |= {"remains": f"{left or 'nothing'} of {rule.limit}"}
-        names = ("receipt", "time", "kind", "asked", "guarantee", "state")
-        last = [entry.exported() for entry in self.entries(max(1, count - _SHOWN + 1), count)]
-        entries = html.table(names, [[one[name] for name in names] for one in reversed(last)]) if last else ""
-        return html.facts(terms) + html.bar(used) + entries
+        return showing.ledger_html(self)
 
     # --- never a second purse -----------------------------------------------------------------------------
 
@@ -631,33 +603,3 @@ def _reopen(again: tuple[str, str | None], identity: str, analyst: str, parts: t
         )
     view = ledger.for_analyst(analyst) if analyst else ledger
     return view._within(*parts) if parts else view
-
-
-def _no_owns(*_: Any) -> dict[str, Own]:
-    return {}
-
-
-def _with_owns(
-    find: FindOwns, later: Mapping[str, Mapping[str, Own]], account: str, wanted: Collection[str] | None
-) -> dict[str, Own]:
-    """What parts have lost alone, with what they would lose."""
-    more = later[account]
-    return {**find(account, wanted), **{part: own for part, own in more.items() if wanted is None or part in wanted}}
-
-
-def _reason(why: Any) -> str:
-    if not isinstance(why, str) or not why.strip():
-        raise InvalidArgument(
-            'Give a reason for the record: why="the ethics board agreed on 3 May".', code="ledger-no-reason"
-        )
-    return public_text(why)
-
-
-def key_reused_error() -> InvalidArgument:
-    """The error for a key that was used for another request."""
-    return InvalidArgument(
-        "This key was used for another request: a different question, mechanism, guarantee, declaration or data set. "
-        "Data without a version counts as the same only while it stays open. Nothing was spent. Use a new key for a "
-        "new request, or declare a version of the data.",
-        code="ledger-key-reused",
-    )

@@ -60,6 +60,19 @@ FindOwns = Callable[[str, Collection[str] | None], dict[str, Own]]
 """Finds what parts of an account have lost alone: those that are named, or all that were ever charged."""
 
 
+def none_alone(*_: Any) -> dict[str, Own]:
+    """Finds nothing, where no part was charged."""
+    return {}
+
+
+def with_owns(
+    find: FindOwns, later: Mapping[str, Mapping[str, Own]], account: str, wanted: Collection[str] | None
+) -> dict[str, Own]:
+    """What parts have lost alone, with what they would lose."""
+    more = {part: own for part, own in later[account].items() if wanted is None or part in wanted}
+    return {**find(account, wanted), **more}
+
+
 def check_names(parts: Sequence[Any], protects: Unit, within: Collection[str]) -> tuple[str, ...]:
     """The names of parts, each once, in order. Refuses them where no unit lives in one part."""
     if protects.lives_in_one is None:
@@ -145,7 +158,7 @@ def digest_after(digest: int, account: str, part: str, before: int | None, numbe
 # --- how it adds up -------------------------------------------------------------------------------------------
 
 
-def _lost(base: Vector, own: Own) -> Vector:
+def lost(base: Vector, own: Own) -> Vector:
     """What a unit has lost whose data are in this part."""
     return tuple([all_ + one - old for all_, one, old in zip(base, own.added, own.before, strict=True)])
 
@@ -176,7 +189,7 @@ def losses(base: Vector, owns: Mapping[str, Own], parts: Collection[str], protec
     if not parts:
         cases = [fresh, *_distinct(owns.values(), 2 if replaced else 1)]
         if not replaced:
-            yield from (_lost(base, own) for own in cases)
+            yield from (lost(base, own) for own in cases)
         elif len(cases) ** 2 <= 2 * _PAIRS:
             for (n, one), (m, other) in combinations_with_replacement(list(enumerate(cases)), 2):
                 if n != m or one is fresh:
@@ -188,7 +201,7 @@ def losses(base: Vector, owns: Mapping[str, Own], parts: Collection[str], protec
     for part in parts:
         own = owns.get(part, fresh)
         if not replaced:
-            yield _lost(base, own)
+            yield lost(base, own)
             continue
         others = [other for name, other in owns.items() if name != part]
         yield from (_lost_by_move(base, own, other) for other in (fresh, *_distinct(others, 1)))

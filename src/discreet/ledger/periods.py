@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from itertools import pairwise
+from types import MappingProxyType
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import LEDGER_UNIT, SMALLEST_EPSILON, exactly, sqrt_up
@@ -20,7 +23,10 @@ from discreet.guarantees.guarantee import (
 from discreet.guarantees.rules.best_of import CLOSED, Basic, BestOf, Rule, Vector
 from discreet.guarantees.rules.filters import SHOWN_AT
 from discreet.guarantees.unit import Unit
-from discreet.ledger import book
+from discreet.ledger import accounts, book, heads
+from discreet.ledger.accounts import Account, Standing
+from discreet.ledger.book import EntryRow
+from discreet.ledger.parts import FindOwns, named_in, worst
 from discreet.ledger.store import Execute
 
 
@@ -37,21 +43,83 @@ class Period:
     adaptive: bool
 
 
-def periods_of(execute: Execute, analyst: str, protects: Unit, last: int | None = None) -> tuple[Period, ...]:
-    """The periods of an account, oldest first, up to now or to an entry."""
-    found, at = [], book.head(execute).number if last is None else last
-    while True:
-        terms = book.terms(execute, analyst, at)
-        if terms is None:
-            raise book.damage_error("an account has no entry with its limit")
-        found.append(_period(terms.rule, book.spent_at(execute, analyst, at), protects))
-        while terms.kind not in ("renewal", "opening", "account"):
-            terms = book.terms(execute, analyst, terms.number - 1)
-            if terms is None:
-                raise book.damage_error("an account has no entry with its limit")
-        if terms.kind != "renewal":
-            return tuple(reversed(found))
-        at = terms.number - 1
+@dataclass(frozen=True, kw_only=True)
+class PartBudget:
+    """What was spent of one part of the data in this period, and what still fits there.
+
+    Promise: all answers of the period keep `spent` for units whose data are in this part, if their questions did not
+    depend on earlier answers. However they were chosen, they keep the limit.
+    """
+
+    spent: Guarantee
+    remaining: Guarantee | None
+
+
+def budgets_of(
+    analyst: str, protects: Unit, within: Sequence[str], standing: Standing, find: FindOwns
+) -> Mapping[str, PartBudget]:
+    """The budget of each part of an account that was charged alone, in the order of their names."""
+    found, known = {}, dict[frozenset[tuple[str, Account]], PartBudget]()
+    for part in sorted(find(analyst, None)):
+        if within and part not in within:
+            continue
+        seen = accounts.seen_by(standing, (part,), protects, find)
+        state = frozenset(seen.items())
+        if state not in known:
+            spent, _ = _spent(seen[analyst].rule, seen[analyst].spent)
+            known[state] = PartBudget(spent=spent.stated_for(protects), remaining=accounts.largest(seen))
+        found[part] = known[state]
+    return MappingProxyType(found)
+
+
+def periods_of(
+    execute: Execute, analyst: str, protects: Unit, last: int | None = None, parts: Sequence[str] = ()
+) -> tuple[Period, ...]:
+    """The periods of an account, oldest first, up to now or to an entry: those of the unit that lost most, in any part
+    or in one of those that are named.
+
+    A part that was renewed alone has had more periods than others. The last of all parts end now.
+    """
+    at = book.head(execute).number if last is None else last
+    terms, found = book.all_terms(execute, analyst, at), list[Period]()
+    if not terms:
+        raise book.damage_error("an account has no entry with its limit")
+    begins = [n for n, row in enumerate(terms) if row.kind != "limit" and row.kind != "adoption" and not _parts_of(row)]
+    for first, end in pairwise([*begins, len(terms)]):
+        stop = at if end == len(terms) else terms[end].number - 1
+        inside = terms[first:end]
+        found += _rounds(execute, analyst, protects, [row for row in inside if _parts_of(row)], parts)
+        rule = inside[-1].rule
+        account = accounts.account_in(book.row_at(execute, analyst, stop), analyst, inside[-1].content)
+        if parts:
+            find = partial(heads.find_at, execute, {analyst: account}, stop)
+            account = accounts.seen_by({analyst: account}, parts, protects, find)[analyst]
+        found.append(_period(rule, account.spent, protects))
+    return tuple(found)
+
+
+def _parts_of(row: EntryRow) -> tuple[str, ...]:
+    return named_in(book.vectors(row.costs))
+
+
+def _rounds(
+    execute: Execute, analyst: str, protects: Unit, renewals: Sequence[EntryRow], wanted: Sequence[str]
+) -> list[Period]:
+    """The periods that ended because parts were renewed alone, for the unit that had most of them: the last one of all
+    parts, the one before it, and so on. Who may move from one part to another may have had those of both.
+    """
+    replaced = protects.neighbors == "replace"
+    ended: dict[str, list[tuple[EntryRow, Vector]]] = {}
+    for row in renewals:
+        for part in _parts_of(row):
+            if replaced or not wanted or part in wanted:
+                ended.setdefault(part, []).append((row, heads.lost_before(execute, row, analyst, part)))
+    found = []
+    for back in range(max(map(len, ended.values()), default=0), 0, -1):
+        one = [periods[-back] for periods in ended.values() if len(periods) >= back]
+        newest = max((row for row, _ in one), key=lambda row: row.number)
+        found += [_period(newest.rule, worst(lost for _, lost in one), protects)] * (2 if replaced else 1)
+    return found
 
 
 def _period(rule: Rule, vector: Vector, protects: Unit) -> Period:

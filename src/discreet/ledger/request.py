@@ -185,3 +185,22 @@ def public_text(text: str) -> str:
 
 def _hash(content: Any) -> str:
     return hashlib.sha256(canonical(content).encode()).hexdigest()
+
+
+def reason_of(why: Any) -> str:
+    """The reason for an entry by the owner."""
+    if not isinstance(why, str) or not why.strip():
+        raise InvalidArgument(
+            'Give a reason for the record: why="the ethics board agreed on 3 May".', code="ledger-no-reason"
+        )
+    return public_text(why)
+
+
+def key_reused_error() -> InvalidArgument:
+    """The error for a key that was used for another request."""
+    return InvalidArgument(
+        "This key was used for another request: a different question, mechanism, guarantee, declaration or data set. "
+        "Data without a version counts as the same only while it stays open. Nothing was spent. Use a new key for a "
+        "new request, or declare a version of the data.",
+        code="ledger-key-reused",
+    )

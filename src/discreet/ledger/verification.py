@@ -13,7 +13,7 @@ from discreet.ledger import answers, book, heads, opening
 from discreet.ledger.accounts import Account, Charged, charge_one, effect_of, renew_all, renew_parts, unchanged
 from discreet.ledger.book import WHOLE, EntryRow
 from discreet.ledger.entry import State
-from discreet.ledger.parts import Own, check_names, naming, named_in, of_accounts
+from discreet.ledger.parts import Own, check_names, named_in, naming, of_accounts
 from discreet.ledger.store import Execute, Store
 
 _BATCH, _BATCH_OF_ANSWERS = 1000, 100

@@ -17,7 +17,6 @@ from discreet.ledger.request import Request, request_of
 from discreet.ledger.store import Rows
 from discreet.ledger.writer import Draft
 
-
 T = TypeVar("T")
 
 

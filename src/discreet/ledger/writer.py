@@ -49,9 +49,7 @@ class Known(NamedTuple):
         terms = {name: account.terms for name, account in self.accounts.items()}
         terms |= {row.analyst: row.content for row in rows if row.kind != "charge"}
         newest = {row.analyst: row for row in rows} | {WHOLE: rows[-1]}
-        changed = {
-            name: account_in(row, name, terms[name]) for name, row in newest.items() if name in terms
-        }
+        changed = {name: account_in(row, name, terms[name]) for name, row in newest.items() if name in terms}
         return Known(rows[-1], {**self.accounts, **changed}, at, self._heads_after(rows) if self.heads else self.heads)
 
     def _heads_after(self, rows: Sequence[EntryRow]) -> Mapping[str, Heads]:
