@@ -103,6 +103,11 @@ class Ledger:
         account = type(self)(self._store, self._terms, name, self._writer, self._parts)
         with self._store.transaction(write=False) as execute:
             present = book.terms(execute, name)
+        if name.startswith("standing/") and (present is None or present.kind in ("standing", "step")):
+            raise InvalidArgument(
+                "Names that begin with standing/ are those of standing questions. Choose another name.",
+                code="ledger-analyst-name",
+            )
         if present is None:
             if limit is None:
                 raise InvalidArgument(
@@ -278,14 +283,20 @@ class Ledger:
         before = self._made_before(request, found, draft)
         if before is not None:
             return before
-        standing = draft.standing(self._analyst)
+        everyone = draft.standing(self._analyst)
+        standing = self._payers(everyone)
         costs = {name: account.cost(request.content) for name, account in standing.items()}
         after, refused = accounts.charge_all(standing, costs, self._parts, self.protects, draft.owns)
         if refused:
             return accounts.seen_by(standing, self._parts, self.protects, draft.owns), refused[0]
+        after = {name: accounts.unchanged(account) for name, account in everyone.items()} | after
         costs |= naming(self._parts)
         row = draft.append({**columns, "kind": "charge", "analyst": self._analyst, "costs": costs}, after)
         return entry_of(row, "reserved", costs=costs, totals={name: one.account.spent for name, one in after.items()})
+
+    def _payers(self, standing: Standing) -> Standing:
+        """The accounts that a charge costs: that of the data set, and the analyst's own."""
+        return standing
 
     def _refusal(self, stated: Guarantee, standing: Standing, refused: str) -> BudgetExhausted:
         return accounts.refusal_of(stated, standing, refused, of_analyst=bool(self._analyst))

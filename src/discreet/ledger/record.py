@@ -19,6 +19,7 @@ from discreet.guarantees.privacy_loss import derived_pairs, finite_pairs, pairs,
 from discreet.guarantees.privacy_loss.compose import LossDistribution
 from discreet.guarantees.rules import advanced, filters
 from discreet.guarantees.rules import best_of as rules
+from discreet.guarantees.rules import once
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.learning.minimizer_pair import MinimizerPair
 from discreet.mechanisms.protocol import tidy
@@ -56,6 +57,7 @@ KINDS: dict[str, type] = {
         filters.GaussianRule,
         advanced.AdaptiveAdvanced,
         advanced.Heterogeneous,
+        once.Once,
     )
 }
 

@@ -1,0 +1,146 @@
+"""What is paid in advance: one charge for many steps, and for each step an account of its own that costs nobody more.
+
+A standing question is one charge on the data set (and on the analyst who asks), followed by an entry with its public
+definition. Each step has an account whose limit was paid with that charge. Why this adds up: decision 0028.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self, TypeVar
+
+from discreet.errors import InvalidArgument
+from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.rules.best_of import Rule
+from discreet.ledger import accounts, answers, book
+from discreet.ledger.accounts import Account, Standing
+from discreet.ledger.book import WHOLE, EntryRow
+from discreet.ledger.entry import Entry, entry_of
+from discreet.ledger.ledger import Ledger
+from discreet.ledger.parts import FindOwns
+from discreet.ledger.record import canonical
+from discreet.ledger.request import Identity, public_text, request_of
+from discreet.ledger.steps import Steps, name_of, read_name, steps_in
+from discreet.ledger.store import Rows
+from discreet.ledger.writer import Draft
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Paid:
+    """A standing question as it is recorded: the entry of its charge, its steps, and its definition."""
+
+    entry: Entry
+    steps: Steps
+    definition: Mapping[str, Any]
+
+
+def pay(ledger: Ledger, guarantee: Guarantee, steps: Steps, definition: Mapping[str, Any], *, asked: str) -> Paid:
+    """Charge all steps at once, and record what they are. The same definition is charged once.
+
+    Promise: the charge and the definition are one transaction: there is never one without the other.
+    """
+    stated = guarantee.stated_for(ledger.protects)
+    if not steps.is_paid_by(stated, ledger.protects):
+        raise InvalidArgument("The steps cost more than the charge. Charge more.", code="standing-steps")
+    identity = Identity(question=canonical(definition), data_version="standing", arguments=steps.written())
+    request = request_of(stated, asked, "a standing question", None, identity, parts=ledger._parts)
+    content = book.with_rule(steps.each, {"paid": steps.written(), "standing": dict(definition)})
+
+    def decide(draft: Draft, *found: Rows) -> Any:
+        before = len(draft.rows)
+        made = ledger._reserve(request, request.columns(), draft, *found)
+        if isinstance(made, Entry) and len(draft.rows) > before:
+            name = name_of(made.number)
+            draft.answer(made.number, answers.Kept(made, name, not_private=False).stored())
+            facts = {"kind": "standing", "analyst": name, "asked": public_text(asked), "content": content, "costs": {}}
+            _append_account(draft, facts, name, Account(content, steps.each.nothing))
+        return made
+
+    made = ledger._writer.write(decide, *ledger._lookups(request))
+    if not isinstance(made, Entry):
+        raise ledger._refusal(stated, *made)
+    return next(one for one in all_paid(ledger) if one.entry.number == made.number)
+
+
+def _append_account(draft: Draft, facts: Mapping[str, Any], name: str, account: Account) -> EntryRow:
+    whole = draft.standing(WHOLE)[WHOLE]
+    return draft.append(facts, {WHOLE: accounts.unchanged(whole), name: accounts.unchanged(account)})
+
+
+def all_paid(ledger: Ledger) -> list[Paid]:
+    """The standing questions of this view, oldest first: of one analyst, or for the owner all."""
+    found = []
+    with ledger._store.transaction(write=False) as execute:
+        for (number,) in execute("SELECT number FROM entries WHERE kind = 'standing' ORDER BY number"):
+            row = book.row(execute, number)
+            named = read_name(row.analyst)
+            if named is None:
+                raise book.damage_error(f"entry {number} has the wrong name", code="ledger-steps-wrong")
+            charge = book.row(execute, named[0])
+            if ledger._analyst in (WHOLE, charge.analyst):
+                definition = book.part_of(row.content).get("standing")
+                known = definition if isinstance(definition, dict) else {}
+                found.append(Paid(entry_of(charge, "answered"), steps_in(row), known))
+    return found
+
+
+class Prepaid(Ledger):
+    """The account of one step: it was paid when the standing question was asked, and its charges cost nobody else.
+
+    Only for code that makes the engine read nothing but what the step is about.
+
+    Promise: what is charged here stays within the limit of the step, and nothing else changes.
+    """
+
+    payer: Ledger
+    """Whose budget is shown as what remains."""
+
+    @classmethod
+    def step_of(cls, payer: Ledger, paid: Paid, step: str) -> Self:
+        """The account of a step, which is opened if it is not there yet."""
+        if step not in paid.steps.names:
+            raise InvalidArgument("This step was not paid. Name one of the horizon.", code="standing-steps")
+        view = cls(payer._store, payer._terms, name_of(paid.entry.number, step), payer._writer)
+        view.payer = payer
+        payer._writer.write(partial(view._open, paid.steps.each))
+        return view
+
+    def _open(self, rule: Rule, draft: Draft) -> None:
+        if self._analyst in draft.accounts or book.terms(draft.execute, self._analyst) is not None:
+            return
+        content = book.with_rule(rule)
+        facts = {"kind": "step", "analyst": self._analyst, "asked": "a step", "content": content, "costs": {}}
+        _append_account(draft, facts, self._analyst, Account(content, rule.nothing))
+
+    def _payers(self, standing: Standing) -> Standing:
+        return {self._analyst: standing[self._analyst]}
+
+    def _look(self, use: Callable[[Standing, FindOwns], T]) -> T:
+        return super()._look(lambda standing, find: use(self._payers(standing), find))
+
+    def _look_at(self, number: int, use: Callable[[Standing, FindOwns], T]) -> T:
+        return super()._look_at(number, lambda standing, find: use(self._payers(standing), find))
+
+    def _left_after(self, entry: Entry) -> Guarantee | None:
+        """What remains to the one who paid."""
+        return self.payer.remaining
+
+    def stored(self) -> tuple[Entry, ...]:
+        """The answered charges of this step."""
+        with self._store.transaction(write=False) as execute:
+            numbers = execute(
+                "SELECT number FROM entries WHERE analyst = ? AND kind = 'charge' ORDER BY number", self._analyst
+            )
+            found = [book.with_answer(execute(*book.numbered(number))) for (number,) in numbers]
+        entries = (entry_of(row, answers.state_of(row.chain, kept and kept.digest)) for row, kept in filter(None, found))
+        return tuple(entry for entry in entries if entry.state == "answered")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise InvalidArgument(
+            "The account of a step cannot be copied to another process. Open the standing question there.",
+            code="standing-steps",
+        )
