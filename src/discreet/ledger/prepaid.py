@@ -21,9 +21,10 @@ from discreet.ledger.entry import Entry, entry_of
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.parts import FindOwns
 from discreet.ledger.record import canonical
-from discreet.ledger.request import Identity, public_text, request_of
+from discreet.ledger.request import Identity, Request, public_text, request_of
 from discreet.ledger.steps import Steps, name_of, read_name, steps_in
 from discreet.ledger.store import Rows
+from discreet.ledger.views import NotBought
 from discreet.ledger.writer import Draft
 
 T = TypeVar("T")
@@ -98,16 +99,41 @@ class Prepaid(Ledger):
 
     payer: Ledger
     """Whose budget is shown as what remains."""
+    asks: bool = True
+    """Whether anything new may be drawn. Otherwise only what was released is found."""
 
     @classmethod
-    def step_of(cls, payer: Ledger, paid: Paid, step: str) -> Self:
-        """The account of a step, which is opened if it is not there yet."""
+    def step_of(cls, payer: Ledger, paid: Paid, step: str, *, asks: bool = True) -> Self:
+        """The account of a step. If it `asks`, it is opened if it is not there yet."""
         if step not in paid.steps.names:
             raise InvalidArgument("This step was not paid. Name one of the horizon.", code="standing-steps")
         view = cls(payer._store, payer._terms, name_of(paid.entry.number, step), payer._writer)
-        view.payer = payer
-        payer._writer.write(partial(view._open, paid.steps.each))
+        view.payer, view.asks = payer, asks
+        if asks:
+            payer._writer.write(partial(view._open, paid.steps.each))
         return view
+
+    @staticmethod
+    def find(payer: Ledger, paid: Paid, step: str, key: str) -> Entry | None:
+        """The charge of a step with this key, if it was answered."""
+        [rows] = payer._store.look(book.charged(name_of(paid.entry.number, step), "retry_key", key))
+        found = book.with_answer(rows)
+        if found is None or found[1] is None:
+            return None
+        entry = entry_of(found[0], answers.state_of(found[0].chain, found[1].digest))
+        return entry if entry.state == "answered" else None
+
+    @staticmethod
+    def has_entries(payer: Ledger, paid: Paid, step: str) -> bool:
+        """Whether anything was charged in a step."""
+        name = name_of(paid.entry.number, step)
+        [rows] = payer._store.look(("SELECT 1 FROM entries WHERE analyst = ? AND kind = 'charge' LIMIT 1", name))
+        return bool(rows)
+
+    def _reserve(self, request: Request, columns: dict[str, Any], draft: Draft, *found: Rows) -> Any:
+        if not self.asks:
+            raise NotBought("This block is not answered yet. Run the standing question.")
+        return super()._reserve(request, columns, draft, *found)
 
     def _open(self, rule: Rule, draft: Draft) -> None:
         if self._analyst in draft.accounts or book.terms(draft.execute, self._analyst) is not None:
@@ -128,16 +154,6 @@ class Prepaid(Ledger):
     def _left_after(self, entry: Entry) -> Guarantee | None:
         """What remains to the one who paid."""
         return self.payer.remaining
-
-    def stored(self) -> tuple[Entry, ...]:
-        """The answered charges of this step."""
-        with self._store.transaction(write=False) as execute:
-            numbers = execute(
-                "SELECT number FROM entries WHERE analyst = ? AND kind = 'charge' ORDER BY number", self._analyst
-            )
-            found = [book.with_answer(execute(*book.numbered(number))) for (number,) in numbers]
-        entries = (entry_of(row, answers.state_of(row.chain, kept and kept.digest)) for row, kept in filter(None, found))
-        return tuple(entry for entry in entries if entry.state == "answered")
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise InvalidArgument(

@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST_POINTS = 2**22
 _BITS, _WEIGHT_BITS = 26, 8
-_STEP = Fraction(1, 2 ** (_BITS + _WEIGHT_BITS))
+FACTOR_STEP = Fraction(1, 2 ** (_BITS + _WEIGHT_BITS))
 _LEVEL = 64  # the columns of the last 1/64 of all points have one weight
 _MOST = 2**40  # the largest count: with its weight it stays far within 64 bits, but sums may not
 _SMALL = 2**36  # if numbers add up to less, products with R̃ stay within 64 bits
@@ -225,7 +225,7 @@ class PrefixSums:
 
     @property
     def _noise(self) -> Gaussian:
-        return Gaussian(stddev=self.stddev, step=float(_STEP))
+        return Gaussian(stddev=self.stddev, step=float(FACTOR_STEP))
 
     @property
     def spread(self) -> float:
@@ -246,7 +246,7 @@ class PrefixSums:
         bound = rows_in(sensitivity)
         added, replaced = column_norms(self.points, self.normalized)
         norm = sqrt_up(replaced if bound.replaced else added)
-        return Sensitivity(bound.exact * norm, "L2", bound.unit, self.points, _STEP)
+        return Sensitivity(bound.exact * norm, "L2", bound.unit, self.points, FACTOR_STEP)
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
@@ -260,7 +260,7 @@ class PrefixSums:
         moved = rows_moved(unit or row(), rows_per_person)
         made = cls(points=points, stddev=1, normalized=not moved.replaced)
         bound = made.measured(moved)
-        return replace(made, stddev=Gaussian.for_guarantee(guarantee, sensitivity=bound, step=_STEP).stddev)
+        return replace(made, stddev=Gaussian.for_guarantee(guarantee, sensitivity=bound, step=FACTOR_STEP).stddev)
 
     @classmethod
     def for_error(cls, amount: Number, *, points: int, confidence: float = 0.95) -> Self:
