@@ -27,6 +27,7 @@ from discreet.cli import (
     sanitize,
     serve,
     shuffle,
+    standing,
     study,
     tables,
 )
@@ -119,8 +120,8 @@ app = typer.Typer(
 app.callback(help=manual(discreet), epilog=EXIT_CODES)(discreet)
 for panel, commands in {
     "Start here": (demo.demo,),
-    "For the owner of the data": (init.init, ledger.ledger, risk.risk, sanitize.sanitize, serve.serve),
-    "For analysts": (tables.tables, explain.explain, query.query),
+    "For the owner of the data": (init.init, ledger.ledger, risk.risk, sanitize.sanitize, serve.serve, standing.schedule),
+    "For analysts": (tables.tables, explain.explain, query.query, standing.standing),
     "For proof": (audit.audit, reproduce.reproduce),
 }.items():
     for command in commands:

@@ -19,12 +19,15 @@ from discreet.ledger import Identity
 from discreet.ledger.exact import digest, exact_text
 from discreet.ledger.prepaid import Paid, Prepaid, all_paid, pay
 from discreet.ledger.views import NotBought
+from discreet.mechanisms.selection.threshold import SelectedGroups, order_of
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
+from discreet.sql.pricing.key_choice import has_open_keys
 from discreet.sql.pricing.relation import Relation
 from discreet.sql.running.answer import Answer
 from discreet.sql.running.answering import answer_plan
 from discreet.sql.running.explanation import Explanation, describe_plan, explain_plan, lines
+from discreet.sql.terms import QuestionOptions
 
 if TYPE_CHECKING:
     from discreet.datasets.database import Database
@@ -35,9 +38,22 @@ KEY = "answer"
 
 @dataclass(frozen=True)
 class StepPlanner(Planner):
-    """Plans the question of one step. A step is the same request whatever version the data have: it is drawn once."""
+    """Plans the question of one step. A step is the same request whatever version the data have: it is drawn once.
+
+    Groups whose keys are `known`, because an earlier step showed them, are shown from then on.
+    """
 
     step: str = ""
+    known: tuple[tuple[Any, ...], ...] = ()
+
+    def with_known(self, keys: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        return sorted({*keys, *self.known}, key=order_of)
+
+    def priced(self, *given: Any, **options: Any) -> Plan:
+        plan = super().priced(*given, **options)
+        if not self.known or not isinstance(plan.price.mechanism, SelectedGroups):
+            return plan
+        return replace(plan, price=replace(plan.price, mechanism=replace(plan.price.mechanism, known=self.known)))
 
     def identity(self, relation: Relation, asked: Any, *, old_text: str | None = None, **arguments: Any) -> Identity:
         return Identity(question=exact_text(asked), data_version=self.step, arguments=arguments)
@@ -295,6 +311,11 @@ class _Reading:
 class _Each(_Reading):
     """One answer for each block, by the ordinary way of all answers."""
 
+    def __init__(self, database: Database, paid: Paid, horizon: Horizon) -> None:
+        super().__init__(database, paid, horizon)
+        self._answers: dict[str, Answer] = {}
+        self._checked = False
+
     def ask(self, block: str) -> Answer:
         return self._answer(block, asks=True)
 
@@ -302,21 +323,47 @@ class _Each(_Reading):
         return self._answer(block, asks=False)
 
     def _answer(self, block: str, *, asks: bool) -> Answer:
-        planner, horizon, ledger = self.database.planner, self.horizon, self.ledger(block, asks=asks)
+        if block not in self._answers:
+            planner, horizon = self.database.planner, self.horizon
+            self._check_facts(planner)
+            known = self._known(block)
+            ledger = self.ledger(block, asks=asks)
+            own = StepPlanner(
+                horizon.schema(planner.schema, block),
+                planner.engine,
+                ledger,
+                planner.delta_per_question,
+                planner.policy,
+                planner.opening,
+                ledger.analyst or "",
+                known,
+            )
+            answer = answer_plan(own, own.plan(horizon.question, **self._options), key=KEY)
+            answer.notes = (*answer.notes, f"Paid in advance with receipt {self.paid.entry.receipt}.")
+            self._answers[block] = answer
+        return self._answers[block]
+
+    @property
+    def _options(self) -> QuestionOptions:
         epsilon, delta = (Fraction(part) for part in self.paid.definition["each"])
-        asked = {"epsilon": epsilon, "delta": delta, "weights": horizon.weights or None, "bounds": horizon.bounds}
-        alone = replace(planner, schema=horizon.schema(planner.schema, horizon.blocks[0]), ledger=None)  # type: ignore[arg-type]
-        self.check(facts_of(alone.plan(horizon.question, **asked)))
-        own = StepPlanner(
-            horizon.schema(planner.schema, block),
-            planner.engine,
-            ledger,
-            planner.delta_per_question,
-            planner.policy,
-            planner.opening,
-            ledger.analyst or "",
-        )
-        return answer_plan(own, own.plan(horizon.question, **asked), key=KEY)
+        weights = dict(self.horizon.weights) or None
+        return QuestionOptions(epsilon=epsilon, delta=delta, weights=weights, bounds=self.horizon.bounds)
+
+    def _check_facts(self, planner: Planner) -> None:
+        if not self._checked:
+            first = self.horizon.schema(planner.schema, self.horizon.blocks[0])
+            alone = replace(planner, schema=first, ledger=None)  # type: ignore[arg-type]
+            plan = alone.plan(self.horizon.question, **self._options)
+            self._open_keys = has_open_keys(plan.question)
+            self.check(facts_of(plan))
+            self._checked = True
+
+    def _known(self, block: str) -> tuple[tuple[Any, ...], ...]:
+        """The keys that earlier blocks have shown, if keys are not declared. All of them must be answered before."""
+        if not self._open_keys or not (place := self.horizon.in_order(block)):
+            return ()
+        before = self.again(self.horizon.blocks[place - 1])
+        return tuple(sorted(before._columns.keys, key=order_of))
 
     def is_answered(self, block: str) -> bool:
         if super().is_answered(block):

@@ -102,6 +102,12 @@ def price_step(planner: Planner, horizon: Horizon) -> StepPrice:
             horizon.question, epsilon=epsilon, delta=delta, weights=horizon.weights or None, bounds=horizon.bounds
         )
         check_turns(plan, horizon)
+        if plan.question.levels and has_open_keys(plan.question):
+            raise NotAllowed(
+                "A standing question with several levels needs declared keys: groups that are shown once are shown "
+                "from then on. Declare them (choices or between), or ask for one level.",
+                code="standing-levels",
+            )
         return StepPrice(epsilon, delta, _rule(plan, epsilon, delta, unit), plan)
 
     if units == 1:

@@ -247,13 +247,15 @@ class RunningTotals:
         found = Prepaid.find(self.planner.ledger, self.paid, block, KEY)
         assert found is not None
         release = again(found, planned.sums.step(place), ledger=ledger)
-        notes = (*notes_on(planned.plan), _said(self.horizon, block, single=single))
+        said = [note for note in notes_on(planned.plan) if not note.startswith("Only rows in ")]
+        paid = f"Paid in advance with receipt {self.paid.entry.receipt}."
+        notes = (*said, _said(self.horizon, block, single=single), paid)
         return Answer(question, columns, release, notes=notes, cost=self.horizon.limit)
 
 
 def _said(horizon: Horizon, block: str, *, single: bool) -> str:
     what = f"{block} alone" if single else f"All blocks from {horizon.blocks[0]} to {block}"
-    return f"{what}, from running totals: blocks add up to totals. All answers of the horizon cost this once."
+    return f"{what}, from running totals: blocks add up to totals."
 
 
 def _whole(numbers: Any) -> Any:

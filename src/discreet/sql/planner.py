@@ -450,6 +450,10 @@ class Planner:
         cost = cost_of(self.ledger, choice.guarantee, plan.goal, proved=True)
         return replace(choice, stated=cost.stated_for(self.schema.unit))
 
+    def with_known(self, keys: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """The groups that are shown, from those that were chosen."""
+        return keys
+
     def limits(self, plan: Plan, pairs: Pairs | None) -> AutomaticBound:
         """How the limits on people are found."""
         clipping, question = plan.clipping, plan.question
