@@ -231,7 +231,7 @@ def test_late_rows_are_counted_at_most_once(monkeypatch: pytest.MonkeyPatch) -> 
         for comes in range(block, points):
             values = [[size * (s == block and t >= comes) for s in range(points)] for t in range(points)]
             released = [sums.step(t)._draw([np.array(values[t][: t + 1])[:, None]]) for t in range(points)]
-            totals = sums.sums(released)[0][:, 0]
+            totals = np.array([sums.sums(released[: t + 1])[0][0] for t in range(points)])
             assert totals.min() >= 0
             assert totals.max() <= size
             if comes == block:

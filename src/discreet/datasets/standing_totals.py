@@ -236,9 +236,10 @@ class RunningTotals:
         place, planned = self.horizon.in_order(block), self.planned
         blocks = self.horizon.blocks[: place + 1]
         assert all(self.has(one, steps) for one in blocks)
-        sums = planned.sums.sums([self._released[one] for one in blocks])
-        first = [one[place - 1] if single and place else 0.0 for one in sums]
-        numbers = [one[place] - before for one, before in zip(sums, first, strict=True)]
+        numbers = planned.sums.sums([self._released[one] for one in blocks])
+        if single and place:
+            before = planned.sums.sums([self._released[one] for one in blocks[:-1]])
+            numbers = [total - earlier for total, earlier in zip(numbers, before, strict=True)]
         question, groups = planned.plan.question, planned.plan.groups
         assert groups is not None
         price = planned.price(planned.deviations(place, single=single))

@@ -28,7 +28,7 @@ from discreet.mechanisms.counts.factorization import (
     PrefixSums,
     column_norms,
     root,
-    sums_from,
+    row_of,
     weights,
 )
 from discreet.mechanisms.noise.gaussian import Gaussian
@@ -144,19 +144,13 @@ class SumsOverTime:
         return StepOfSums(sums=self, number=number)
 
     def sums(self, released: Sequence[Sequence[Any]]) -> list[Floats]:
-        """For each number the sums after each step, from what each step released, as whole numbers: an array of steps
-        by groups. A sum does not change when later steps are released.
+        """For each number the sums of all groups after the last step, from what each step so far released, as whole
+        numbers.
         """
-        other, of = root(self.points)[1], weights(self.points, self.normalized)
-        found = []
-        for place in range(len(self.stddevs)):
-            steps = np.array([step[place] for step in released], dtype=np.float64)
-            weighted = np.array(
-                [[math.fsum(column) for column in (other[t::-1, None] * steps[: t + 1]).T] for t in range(len(steps))]
-            ).reshape(steps.shape)
-            totals = [sums_from(column, of[: len(steps)]) for column in weighted.T]
-            found.append(np.rint(np.array(totals).reshape(steps.T.shape).T) + 0.0)
-        return found
+        last = len(released)
+        shares = row_of(self.points, self.normalized, last)[:last, None]
+        steps = (np.array([step[place] for step in released], dtype=np.float64) for place in range(len(self.stddevs)))
+        return [np.rint((shares * one).sum(axis=0)) + 0.0 for one in steps]
 
 
 @dataclass(frozen=True, kw_only=True)
