@@ -323,7 +323,7 @@ def grow(ledger: Any, size: int) -> None:
     request = request_of(stated, ASKED, "", None, None).columns()
     with ledger._store.transaction(write=True) as execute:
         at = book.head(execute)
-        spent = book.total_spent(execute, at, WHOLE)[WHOLE]
+        spent = book.last_row(execute, at).spent(WHOLE)
         while at.number < size:
             after = rule.spend(spent, stated)
             cost = tuple(new - old for new, old in zip(after, spent, strict=True))

@@ -35,6 +35,7 @@ PUBLIC = {
         "Renyi",
         "ZeroConcentrated",
         "compose",
+        "for_unit",
         "least_error",
         "risk",
         "verify",

@@ -45,6 +45,7 @@ _LATER = {
     "remote": "gateway.remote",
     "load_ipython_extension": "notebook",
     "unload_ipython_extension": "notebook",
+    "for_unit": "guarantees.meaning.units",
     "risk": "guarantees.meaning.risk",
     "table": "tables.table",
     "Composed": "mechanisms.combine",
@@ -99,6 +100,7 @@ if TYPE_CHECKING:  # what follows is imported when it is first used: a program u
     from discreet.datasets.connect import connect
     from discreet.gateway.remote import remote
     from discreet.guarantees.meaning.risk import risk
+    from discreet.guarantees.meaning.units import for_unit
     from discreet.mechanisms.combine import Composed, Each, Subsampled
     from discreet.mechanisms.noise.gaussian import Gaussian
     from discreet.mechanisms.noise.gaussian_process import GaussianProcess
@@ -149,6 +151,7 @@ __all__ = [
     "Renyi",
     "ZeroConcentrated",
     "compose",
+    "for_unit",
     "least_error",
     "risk",
     "verify",

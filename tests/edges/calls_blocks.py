@@ -52,7 +52,9 @@ ODD_DAYS = {
     "text of a day": "2024-01-31",
     "text of no day": "2024-02-30",
     "infinity": "infinity",
-    "a zone at the border": datetime.datetime(2024, 1, 31, 23, 59, tzinfo=datetime.timezone(datetime.timedelta(hours=-12))),
+    "a zone at the border": datetime.datetime(
+        2024, 1, 31, 23, 59, tzinfo=datetime.timezone(datetime.timedelta(hours=-12))
+    ),
     "the last moment": datetime.datetime.max,
     "the first day": datetime.date.min,
     "a moment of pandas": pd.Timestamp("2024-02-01 00:00:00+14:00"),
@@ -98,7 +100,8 @@ SHARED: dict[str, Any] = {
 MONTHLY = {"person": "who", "per": "month"}
 CALLS: list[Call] = [
     Call(name="Database.part", covers=("Database.part",), run=in_parts(None, **MONTHLY), heavy=3, **SHARED),
-    Call(name="Database.part, odd days", covers=("Database.part",), run=in_parts(None, **MONTHLY), odd=ODD_DAYS, heavy=2, **SHARED),
+    Call(name="Database.part, odd days", covers=("Database.part",), run=in_parts(None, **MONTHLY),
+         odd=ODD_DAYS, heavy=2, **SHARED),
     Call(name="Database.part, odd days that came late", covers=("Database.part",), run=in_parts("next", **MONTHLY),
          odd=ODD_DAYS, heavy=2, **SHARED),
 ]  # fmt: skip

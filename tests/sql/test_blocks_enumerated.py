@@ -1,4 +1,4 @@
-"""Units that live in one block of time, over every small database: what one unit changes, and wrong rules are caught."""
+"""Units that live in one block of time, over every small database: what one unit changes. Wrong rules are caught."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ def test_parts_that_overlap_are_seen() -> None:
     own = {part: measured(database_of(), COUNTED, part) for part in PARTS}
     both = {part: [a + b for a, b in zip(own[part], measured(late, COUNTED, part), strict=True)] for part in PARTS}
     assert any(
-        both[part][first] != both[part][second] for first, second, block in neighbors("next") for part in PARTS if part != block
+        both[part][first] != both[part][second]
+        for first, second, block in neighbors("next")
+        for part in PARTS
+        if part != block
     )
 
 
@@ -76,7 +79,8 @@ def _plant_block_of_the_data(patch: pytest.MonkeyPatch) -> None:
     right = parts._start
 
     def wrong(time: Any, blocks: Any, engine: Any) -> str:
-        return f"({right(time, blocks, engine)} - min({right(time, blocks, engine)}) OVER (PARTITION BY split_part(c0, '-', 1)) + 19723)"
+        day = right(time, blocks, engine)
+        return f"({day} - min({day}) OVER (PARTITION BY split_part(c0, '-', 1)) + 19723)"
 
     patch.setattr(parts, "_start", wrong)
 
@@ -92,7 +96,9 @@ def _plant_block_alone(patch: pytest.MonkeyPatch) -> None:
     """The key of a unit is the block: all people of a month are one unit."""
     from discreet.engines.duckdb import dialect
 
-    patch.setattr(dialect, "unit_key", lambda block, person: f"coalesce(CAST({block} AS VARCHAR), 'null') || left({person}, 0)")
+    patch.setattr(
+        dialect, "unit_key", lambda block, person: f"coalesce(CAST({block} AS VARCHAR), 'null') || left({person}, 0)"
+    )
 
 
 def _plant_no_filter(patch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """Every small database at once, and what one unit more or less changes in it.
 
-A world is a few rows. All worlds are in one table, each with people of its own, so that one statement measures them all.
+A world is a few rows. All worlds are in one table, each with people of its own: one statement measures them all.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ QUESTIONS = (
     "SELECT world, SUM(value) AS n FROM t GROUP BY world",
     "SELECT world, COUNT(DISTINCT pid) AS n FROM t GROUP BY world",
     "SELECT a.world, SUM(a.value) AS n FROM t AS a JOIN t AS b ON a.pid = b.pid GROUP BY a.world",
-    "SELECT world, SUM(k) AS n FROM (SELECT pid, world, LEAST(COUNT(*), 4) AS k FROM t GROUP BY pid, world) AS u GROUP BY world",
+    "SELECT world, SUM(k) AS n FROM (SELECT pid, world, LEAST(COUNT(*), 4) AS k FROM t GROUP BY pid, world) AS u "
+    "GROUP BY world",
     "SELECT world, COUNT(*) AS n FROM t WHERE pid IN (SELECT pid FROM t WHERE value > 0) GROUP BY world",
 )
 

@@ -256,7 +256,9 @@ def _unit(section: Mapping[str, Any]) -> Unit:
             '[unit] must say who is protected. Write person = "patient_id", group = "household_id", or row = true.',
             code="policy-unit",
         )
-    return Unit(column, section.get("neighbors", "add_or_remove"), section.get("per"), text_in(section, "lives_in", "unit"))
+    return Unit(
+        column, section.get("neighbors", "add_or_remove"), section.get("per"), text_in(section, "lives_in", "unit")
+    )
 
 
 def _time(words: Any, where: str) -> Time:

@@ -71,8 +71,8 @@ GUARANTEES = {
         "a mechanism that uses another sampler",
     ),
     "times-missing": Explained(
-        '`for_unit(guarantee, dp.person("id"))` of what protects one person in one month',
+        '`dp.for_unit(guarantee, dp.person("id"))` of what protects one person in one month',
         "How many months one person is counted in is not known.",
-        '`for_unit(guarantee, dp.person("id"), times=12)`',
+        '`dp.for_unit(guarantee, dp.person("id"), times=12)`',
     ),
 }

@@ -1,13 +1,14 @@
 """Which entry was the last to charge each part of an account: a table next to the record, never trusted alone.
 
-Every entry holds a digest of the table for each account that it charges. A table that is older than the last entry, or
-was changed, has another digest. What a part has lost is read from its entry, whose place in the chain is checked.
+Each row has a digest of itself, and every entry holds the sum of these digests for each account that it charges. A
+table that is older than the last entry has another sum, and a changed row another digest. What a part has lost is read
+from its entry, whose place in the chain is checked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from discreet.guarantees.rules.best_of import Vector
 from discreet.ledger import book, parts
@@ -16,58 +17,70 @@ from discreet.ledger.book import EntryRow
 from discreet.ledger.parts import Divided, Own
 from discreet.ledger.store import Execute, Statement
 
-_RECENT, _REMEMBERED = 64, 20_000
-"""So many changes are kept apart before the table in memory is copied. At most so many parts are remembered."""
+_REMEMBERED = 2000
+"""At most so many parts of an account are remembered, unless all are needed."""
+_SUM = "SELECT CAST(COALESCE(SUM(digest), 0) AS BIGINT) FROM parts WHERE account = ?"
+_ONE = "SELECT part, number, digest FROM parts WHERE account = ? AND part = ?"
+_ALL = "SELECT part, number, digest FROM parts WHERE account = ?"
+_SET = (
+    f"INSERT INTO parts (account, part, number, digest) SELECT ?, ?, ?, ? {book.MOVED} "
+    "ON CONFLICT (account, part) DO UPDATE SET number = excluded.number, digest = excluded.digest"
+)
 
 
 class Heads(NamedTuple):
-    """The last entry of each part of one account, and what some of the parts have lost alone."""
+    """What parts of one account have lost alone, as far as they were read: None for one that was never charged."""
 
-    numbers: Mapping[str, int]
-    recent: Mapping[str, int]
-    owns: Mapping[str, Own]
+    owns: Mapping[str, Own | None]
+    complete: bool = False
+
+    def knows(self, wanted: Collection[str] | None) -> bool:
+        """Whether these parts were read, or all."""
+        return self.complete or (wanted is not None and all(part in self.owns for part in wanted))
 
     def number(self, part: str) -> int | None:
-        """The entry that last charged a part. None if there is none."""
-        found = self.recent.get(part)
-        return self.numbers.get(part) if found is None else found
+        """The entry that last charged a part that was read. None if there is none."""
+        own = self.owns.get(part)
+        return None if own is None else own.number
 
-    def names(self) -> list[str]:
-        """All parts that were charged."""
-        return list(dict.fromkeys((*self.numbers, *self.recent)))
+    def found(self, wanted: Collection[str] | None) -> dict[str, Own]:
+        """What was read of these parts, or of all."""
+        each = self.owns if wanted is None else wanted
+        return {part: own for part in each if (own := self.owns.get(part)) is not None}
 
-    def after(self, owns: Mapping[str, Own]) -> Heads:
-        """The state after an entry that has charged these parts."""
-        numbers, recent = self.numbers, {**self.recent, **{part: own.number for part, own in owns.items()}}
-        if len(recent) > _RECENT:
-            numbers, recent = {**numbers, **recent}, {}
-        return Heads(numbers, recent, self.remembering(owns).owns)
+    def after(self, owns: Mapping[str, Own | None]) -> Heads:
+        """The state after an entry that has charged these parts, or after they were read."""
+        return self._replace(owns={**self.owns, **owns})
 
-    def remembering(self, owns: Mapping[str, Own]) -> Heads:
-        """The same, with what was read of some parts."""
-        return self._replace(owns={**self.owns, **owns} if len(self.owns) <= _REMEMBERED else owns)
+    def kept(self) -> Heads:
+        """What is remembered for the next time."""
+        return self if self.complete or len(self.owns) <= _REMEMBERED else Heads({})
 
 
-def read_heads(execute: Execute, account: str, divided: Divided | None) -> Heads:
-    """The table of one account, after checking that it is the one of the last entry."""
-    rows = execute("SELECT part, number FROM parts WHERE account = ?", account)
-    if any((type(part), type(number)) != (str, int) for part, number in rows):
-        raise book.damage_error("the table of its parts has a value of the wrong type", code="ledger-totals-wrong")
-    numbers = dict(rows)
-    if parts.digest_of(account, numbers) != (0 if divided is None else divided.digest):
-        raise book.damage_error("the table of its parts is not the one of its last entry", code="ledger-totals-wrong")
-    return Heads(numbers, {}, {})
+def read_heads(
+    execute: Execute, account: str, divided: Divided | None, wanted: Collection[str] | None
+) -> dict[str, Own | None]:
+    """What parts have lost alone, or all of them, after checking that the table is the one of the last entry."""
+    summed = execute(_SUM, account)[0][0]
+    found = [] if wanted is None else [row for part in wanted for row in execute(_ONE, account, part)]
+    # a part that is not there may be under another name: that is seen in the whole table
+    rows = found if wanted is not None and len(found) == len(wanted) else execute(_ALL, account)
+    if summed != (0 if divided is None else divided.digest) or not all(_is_whole(account, *row) for row in rows):
+        raise table_error()
+    chosen = rows if wanted is None else found
+    read = {part: own_in(book.row(execute, number), account, part) for part, number, _ in chosen}
+    return {**dict.fromkeys(wanted or ()), **read}
 
 
-def read_owns(execute: Execute, account: str, heads: Heads, wanted: Collection[str]) -> dict[str, Own]:
-    """What parts have lost alone, from the last entries that charged them. Without parts that were never charged."""
-    found = {}
-    for part in wanted:
-        number = heads.number(part)
-        if number is None:
-            continue
-        found[part] = heads.owns.get(part) or own_in(book.row(execute, number), account, part)
-    return found
+def _is_whole(account: str, part: Any, number: Any, digest: Any) -> bool:
+    if (type(part), type(number)) != (str, int):
+        return False
+    return bool(parts.digest_of(account, part, number) == digest)
+
+
+def table_error() -> Exception:
+    """The error for a table that is older than the last entry, or was changed."""
+    return book.damage_error("the table of its parts is not the one of its last entry", code="ledger-totals-wrong")
 
 
 def own_in(row: EntryRow, account: str, part: str) -> Own:
@@ -87,17 +100,6 @@ def current(owns: Mapping[str, Own], divided: Divided | None) -> dict[str, Own]:
     }
 
 
-def owns_at(execute: Execute, account: str, heads: Heads, wanted: Collection[str], at: int) -> dict[str, Own]:
-    """What parts had lost alone after an entry, from the entries that charged them, newest first."""
-    found = {}
-    for part, own in read_owns(execute, account, heads, wanted).items():
-        while own.number > at and own.previous:
-            own = own_in(book.row(execute, own.previous), account, part)
-        if own.number <= at:
-            found[part] = own
-    return found
-
-
 def lost_before(execute: Execute, row: EntryRow, account: str, part: str) -> Vector:
     """What a unit in one part had lost before an entry that renewed the part alone."""
     own, totals = own_in(row, account, part), book.vectors(row.totals)
@@ -111,19 +113,21 @@ def lost_before(execute: Execute, row: EntryRow, account: str, part: str) -> Vec
 def find_at(
     execute: Execute, standing: Mapping[str, Account], at: int, account: str, wanted: Collection[str] | None
 ) -> dict[str, Own]:
-    """What parts of an account had lost alone after an entry."""
+    """What parts of an account had lost alone after an entry, from the entries that charged them, newest first."""
     last = book.last_rows(execute, book.head(execute), account)[account]
-    heads = read_heads(execute, account, parts.divided_in(book.vectors(last.totals), account))
-    found = owns_at(execute, account, heads, heads.names() if wanted is None else wanted, at)
+    divided = parts.divided_in(book.vectors(last.totals), account)
+    found = {}
+    for part, own in read_heads(execute, account, divided, wanted).items():
+        while own is not None and own.number > at:
+            own = own_in(book.row(execute, own.previous), account, part) if own.previous else None
+        if own is not None:
+            found[part] = own
     return current(found, standing[account].divided)
 
 
 def moving(account: str, numbers: Mapping[str, int], after: book.Head) -> list[Statement]:
     """The statements that write which entries charged parts. Each changes one row, unless the head was not moved."""
-    return [(_SET, account, part, number, *after) for part, number in numbers.items()]
-
-
-_SET = (
-    f"INSERT INTO parts (account, part, number) SELECT ?, ?, ? {book.MOVED} "
-    "ON CONFLICT (account, part) DO UPDATE SET number = excluded.number"
-)
+    return [
+        (_SET, account, part, number, parts.digest_of(account, part, number), *after)
+        for part, number in numbers.items()
+    ]

@@ -183,16 +183,18 @@ class Ledger:
                 code="ledger-part-limit",
             )
 
+        own = self._account(analyst)
+
         def renewed(account: Account, number: int, find: FindOwns) -> Charged:
-            if self._parts:
-                return accounts.renew_parts(self._analyst, account, self._parts, self.protects, find)
+            if own._parts:
+                return accounts.renew_parts(own._analyst, account, own._parts, self.protects, find)
             rule = account.rule
             if limit is not None:
                 same = opening.validate_limit(limit, self.protects).__class__ is rule.limit.__class__
                 rule = opening.validate_rule(limit, rule.name if same else None, self.protects).fixed()
             return accounts.renew_all(account, rule, number)
 
-        return self._account(analyst)._decree("renewal", why, renewed)
+        return own._decree("renewal", why, renewed)
 
     def _account(self, analyst: str | None) -> Self:
         self._check_owner()

@@ -9,14 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.rules.best_of import Filter, Rule, Vector
 from discreet.guarantees.unit import Unit
-from discreet.ledger.record import canonical
 from discreet.ledger.request import public_text
 
 _SIGN = "\0"
@@ -24,7 +22,6 @@ _SIGN = "\0"
 _LONGEST, _MOST = 200, 10_000
 _PAIRS = 10**5
 """At most this many pairs of parts are compared one by one. If there are more, the largest coordinates decide."""
-_SIZE = 2**256
 
 
 class Own(NamedTuple):
@@ -44,7 +41,7 @@ class Own(NamedTuple):
 
 class Divided(NamedTuple):
     """The state of an account some of whose parts were charged: the total of the charges on everything, the entry that
-    last renewed it, and a digest of which entry was the last to charge each part.
+    last renewed it, and the sum of the digests of the table that says which entry was the last to charge each part.
     """
 
     base: Vector
@@ -137,22 +134,16 @@ def divided_in(totals: Mapping[str, Vector], account: str) -> Divided | None:
     return None if vector is None else Divided(vector[:-2], *(vector[-2:] if len(vector) > 1 else (-1, -1)))
 
 
-@lru_cache(maxsize=2**16)
-def _digest(account: str, part: str, number: int) -> int:
-    return int.from_bytes(hashlib.sha256(canonical([account, part, number]).encode()).digest())
-
-
-def digest_of(account: str, numbers: Mapping[str, int]) -> int:
-    """A digest of which entry was the last to charge each part. It is a sum: when one changes, the others are not
-    read.
-    """
-    return sum(_digest(account, part, number) for part, number in numbers.items()) % _SIZE
+def digest_of(account: str, part: str, number: int) -> int:
+    """A digest of a row of the table of parts, small enough that a database can add up millions of them."""
+    text = f"{account}{_SIGN}{part}{_SIGN}{number}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:5])
 
 
 def digest_after(digest: int, account: str, part: str, before: int | None, number: int) -> int:
-    """The digest after one more entry has charged a part."""
-    old = 0 if before is None else _digest(account, part, before)
-    return (digest - old + _digest(account, part, number)) % _SIZE
+    """The sum of the digests after one more entry has charged a part."""
+    old = 0 if before is None else digest_of(account, part, before)
+    return digest - old + digest_of(account, part, number)
 
 
 # --- how it adds up -------------------------------------------------------------------------------------------

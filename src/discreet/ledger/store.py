@@ -63,6 +63,7 @@ PARTS = """CREATE TABLE parts (
         account TEXT NOT NULL,
         part TEXT NOT NULL,
         number BIGINT NOT NULL,
+        digest BIGINT NOT NULL,
         PRIMARY KEY (account, part))"""
 """A ledger has this table as well if a unit lives in one part of the data: the last entry that charged each part."""
 

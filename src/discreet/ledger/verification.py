@@ -13,7 +13,7 @@ from discreet.ledger import answers, book, heads, opening
 from discreet.ledger.accounts import Account, Charged, charge_one, effect_of, renew_all, renew_parts, unchanged
 from discreet.ledger.book import WHOLE, EntryRow
 from discreet.ledger.entry import State
-from discreet.ledger.parts import Own, check_names, named_in, naming, of_accounts
+from discreet.ledger.parts import Own, check_names, digest_of, named_in, naming, of_accounts
 from discreet.ledger.steps import Verified
 from discreet.ledger.store import Execute, Store
 
@@ -85,9 +85,10 @@ class _State:
         own = self.owns.get(account, {}).get(part)
         return None if own is None else own.number
 
-    def table(self) -> set[tuple[str, str, int]]:
+    def table(self) -> set[tuple[str, str, int, int]]:
         """What the table of parts must hold."""
-        return {(name, part, own.number) for name, owns in self.owns.items() for part, own in owns.items()}
+        every = [(name, part, own.number) for name, owns in self.owns.items() for part, own in owns.items()]
+        return {(*row, digest_of(*row)) for row in every}
 
 
 def verify_entries(store: Store, ledger: str, protects: Unit) -> int:
@@ -100,7 +101,7 @@ def verify_entries(store: Store, ledger: str, protects: Unit) -> int:
         beyond = execute("SELECT COUNT(*) FROM entries WHERE number > ? OR number < 0", at.number)[0][0]
         kept = execute("SELECT COUNT(*) FROM answers")[0][0]
         divided = protects.lives_in_one is not None
-        table = set(execute("SELECT account, part, number FROM parts")) if divided else set()
+        table = set(execute("SELECT account, part, number, digest FROM parts")) if divided else set()
     if beyond or kept != at.answers:
         raise book.damage_error("it has entries outside its chain, or answers are missing")
     before, number, state = "", 0, _State(protects)
@@ -117,7 +118,7 @@ def verify_entries(store: Store, ledger: str, protects: Unit) -> int:
     if number != at.number + 1 or before != at.chain or kept > 0:
         raise book.damage_error("its head does not match its last entry, or an answer has no entry")
     if table != state.table():
-        raise book.damage_error("the table of its parts is not the one of its last entry", code="ledger-totals-wrong")
+        raise heads.table_error()
     return number
 
 

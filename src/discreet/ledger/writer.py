@@ -73,6 +73,8 @@ class Draft:
         self.answers: Mapping[int, Stored] = {}
         self._last = None if known is None else known.last
         self.accounts: Mapping[str, Account] = {} if known is None else known.accounts
+        self._first = self.accounts
+        """The accounts as they are in the database."""
         self.heads: Mapping[str, Heads] = {} if known is None else known.heads
         self.charged: Mapping[str, dict[str, int]] = {}
         """The last entry here that charged each part, by account."""
@@ -91,6 +93,7 @@ class Draft:
         if WHOLE not in self.accounts or analyst not in self.accounts:
             # an account that is not here is not in a row of this draft either
             self.accounts = accounts.standing(self.execute, analyst, self._before) | dict(self.accounts)
+            self._first = {**self.accounts, **self._first}
         return {WHOLE: self.accounts[WHOLE], analyst: self.accounts[analyst]}
 
     def find(self, analyst: str, column: str, value: str) -> EntryRow | None:
@@ -99,15 +102,15 @@ class Draft:
 
     def owns(self, account: str, wanted: Collection[str] | None) -> dict[str, Own]:
         """What parts of an account have lost alone in this period: those that are named, or all."""
-        divided = self.accounts[account].divided
-        if account not in self.heads:
-            # an account whose parts are not here has charged none of them in this draft
-            self.heads = {**self.heads, account: of_parts.read_heads(self.execute, account, divided)}
-        heads = self.heads[account]
-        found = of_parts.read_owns(self.execute, account, heads, heads.names() if wanted is None else wanted)
-        if not found.keys() <= heads.owns.keys():
-            self.heads = {**self.heads, account: heads.remembering(found)}
-        return of_parts.current(found, divided)
+        heads = self.heads.get(account, Heads({}))
+        if not heads.knows(wanted):
+            asked = wanted and [part for part in wanted if part not in heads.owns]
+            first = self._first.get(account)
+            read = of_parts.read_heads(self.execute, account, first and first.divided, asked)
+            # what was charged in this draft is newer than what was read
+            heads = Heads({**heads.owns, **read, **heads.owns}, complete=wanted is None)
+            self.heads = {**self.heads, account: heads}
+        return of_parts.current(heads.found(wanted), self.accounts[account].divided)
 
     def append(self, facts: Mapping[str, Any], after: Mapping[str, Charged]) -> EntryRow:
         """Append an entry, and the accounts and parts as they are after it."""
@@ -163,8 +166,9 @@ class Draft:
     def known(self) -> Known | None:
         """What is known once it is written. None if the last entry was not checked."""
         last = self.rows[-1] if self.rows else self._last
-        kept = (self.accounts, self.heads) if len(self.accounts) <= _REMEMBERED else ({}, {})
-        return last and Known(last, kept[0], self.at, kept[1])
+        if last is None or len(self.accounts) > _REMEMBERED:
+            return last and Known(last, {}, self.at)
+        return Known(last, self.accounts, self.at, {name: heads.kept() for name, heads in self.heads.items()})
 
 
 class _Job:

@@ -55,7 +55,7 @@ class AdvancedTaught(Rule):
             )
         return Approx(epsilon=max(epsilon, SMALLEST_EPSILON), delta=delta)
 
-    def largest(self, vector: Vector, like: Guarantee) -> Guarantee | None:
+    def largest(self, vector: Vector, like: Guarantee, times: int = 1) -> Guarantee | None:
         return None  # only `each` composes here
 
     def fits(self, vector: Vector) -> bool:

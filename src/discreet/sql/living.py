@@ -48,7 +48,8 @@ def _check_time(schema: Schema, table: Table) -> None:
         if name not in table.columns:
             _refuse(table, f"{table.name} has no column {name}. Correct it")
         if table.columns[name].type not in _TIMES:
-            _refuse(table, f'{name} must be a date or a timestamp. Convert it, or declare type = "date" for a text file')
+            what = "must be a date, or a timestamp without a time zone"
+            _refuse(table, f'{name} {what}. Convert it, or declare type = "date" for a text file')
     if schema.unit.per not in (None, time.block):
         _refuse(table, f'A unit is one person in one {schema.unit.per}. Write block = "{schema.unit.per}"')
     if time.block != schema.block:
@@ -68,8 +69,8 @@ def home_of(schema: Schema) -> tuple[Table, Column]:
     private = [t for t in schema.tables.values() if not t.public and t.person is not None]
     found = [(table, wanted) for table in private if wanted in table.columns]
     if not found:
-        name, _, column = wanted.partition(".")
-        found = [(table, column) for table in private if table.name == name and column in table.columns]
+        of, _, own = wanted.partition(".")
+        found = [(table, own) for table in private if table.name == of and own in table.columns]
     if len(found) != 1:
         raise InvalidArgument(
             f'lives_in = "{wanted}" must name a column of one table that has the person\'s column: "region", or '

@@ -46,7 +46,7 @@ from discreet.sql.pricing.found_rows import counts_values_only, rows_bound, supp
 from discreet.sql.pricing.key_choice import SMALL, chooses_first, has_open_keys, key_choice, need_delta
 from discreet.sql.pricing.levels import LevelShares, level_shares
 from discreet.sql.pricing.price import Price
-from discreet.sql.pricing.relation import Relation, Scan
+from discreet.sql.pricing.relation import Relation, Scan, parts_read
 from discreet.sql.question import Bounds, Question
 from discreet.sql.reading.combinations import with_combinations
 from discreet.sql.reading.domains import MOST_GROUPS_SHOWN
@@ -79,6 +79,10 @@ class Planner:
     delta_per_question: Number = 0
     policy: str = ""
     opening: str = field(default_factory=lambda: new_opening())
+
+    def __post_init__(self) -> None:
+        if self.ledger._parts and set(self.ledger._parts) != set(self.schema.parts or ()):
+            raise AssertionError("what is charged to parts alone must read no other rows")
 
     # --- questions ------------------------------------------------------------------------------------------
 
@@ -554,7 +558,8 @@ class Planner:
                 lasting = False
                 versions.append(f"{table.name}: opened as {self.opening}")
         facts: dict[str, Any] = {"data_version": "; ".join(versions), "policy": self.policy, "arguments": arguments}
-        old = None if old_text is None or not lasting else Identity(question=old_text, **facts)
+        known_before = old_text is not None and lasting and parts_read(relation) is None
+        old = Identity(question=str(old_text), **facts) if known_before else None
         return Identity(question=exact_text(asked), lasting=lasting, before=old, **facts)
 
 

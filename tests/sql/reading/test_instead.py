@@ -20,6 +20,7 @@ ELSEWHERE = {
     "sql-key-type": "a column of another type",
     "sql-asked-first": "an argument of `sql`",
     "sql-join-frequency": "rows are protected",
+    "sql-key-person": "a unit is one person in one month",
     "sql-join-open-keys": "rows are protected",
     "sql-join-quantile": "rows are protected",
     "sql-not-computable": "found by the engine",

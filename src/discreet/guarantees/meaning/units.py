@@ -63,7 +63,8 @@ def _number(own: Unit, unit: Unit, times: int | None) -> int:
     if blocks and unit.per is not None and own.per is not None and (known := _MOST.get((own.per, unit.per))):
         if times is not None:
             raise InvalidArgument(
-                f"A {unit.per} meets at most {known} of these {own.per}s. Leave times out.", code="conflicting-arguments"
+                f"A {unit.per} meets at most {known} of these {own.per}s. Leave times out.",
+                code="conflicting-arguments",
             )
         return known
     raise IncompatibleGuarantee(

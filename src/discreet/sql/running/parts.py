@@ -74,7 +74,9 @@ def _start(time: Field, blocks: Blocks, engine: Engine) -> str:
     dialect = engine.dialect
     moment = dialect.group_key(dialect.quote(time.id), time.type)
     first = dialect.operation("truncate", [moment], [time.type], time.type, blocks.block)
-    return dialect.total(dialect.operation("days_between", [dialect.literal(EPOCH), first], ["date", time.type], "integer"))
+    return dialect.total(
+        dialect.operation("days_between", [dialect.literal(EPOCH), first], ["date", time.type], "integer")
+    )
 
 
 def _is_among(block: str, blocks: Blocks) -> str:
@@ -99,7 +101,9 @@ def _of_homes(rows: str, shown: list[str], scan: Scan, homes: Homes, engine: Eng
     first = f"SELECT resident, min(place) AS home FROM ({listed}) AS one WHERE resident IS NOT NULL GROUP BY resident"
     conditions = []
     if own:
-        conditions.append(f"coalesce({_place(named[homes.column.name], homes.column, engine)}, {none}) = coalesce(home, {none})")
+        conditions.append(
+            f"coalesce({_place(named[homes.column.name], homes.column, engine)}, {none}) = coalesce(home, {none})"
+        )
     if homes.parts is not None:
         numbers = ", ".join(str(names.index(part)) for part in homes.parts)
         conditions.append(f"coalesce(home, {none}) IN ({numbers})")
