@@ -27,6 +27,7 @@ COMMANDS = {
     "samplers": "samplers",
     "accounting": "accounting",
     "ledger": "ledger",
+    "ledger_parts": "ledger_parts",
     "gateway": "gateway",
     "wire": "wire",
     "console": "console",

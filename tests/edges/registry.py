@@ -68,6 +68,7 @@ NO_DATA: dict[str, str] = {
     "guarantees.Risk.*": _SETTING,
     "guarantees.Verified": _MADE,
     "ledger.Entry": _MADE,
+    "ledger.PartBudget": _MADE,
     "ledger.Period": _MADE,
     "local.Counted": _MADE,
     "local.Measured": _MADE,

@@ -189,7 +189,7 @@ WRONG = {
 
 @pytest.mark.parametrize(
     ("neighbors", "wrong"),
-    [pytest.param(kind, wrong, id=wrong.__name__) for kind, all_ in WRONG.items() for wrong in all_],
+    [pytest.param(kind, wrong, id=f"{wrong.__name__}-{kind}") for kind, all_ in WRONG.items() for wrong in all_],
 )
 def test_a_wrong_way_to_add_up_is_caught(neighbors: str, wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong(monkeypatch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -24,7 +25,7 @@ from discreet.datasets.discovery import find_policy
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
-from discreet.ledger import Entry, Ledger
+from discreet.ledger import Entry, Ledger, PartBudget
 from discreet.ledger.accounts import size_of
 from discreet.ledger.store import URLS
 
@@ -149,6 +150,11 @@ def _show(ledger: Ledger, last: int, out: Console) -> None:
     number, analysts = ledger.count, ledger.analysts
     out.print(_heading(ledger, number))
     out.print(_bars(ledger, analysts, out.width))
+    if budgets := ledger.parts:
+        out.print()
+        out.print(_part_bars(budgets, ledger.limit, last, out.width))
+        if hidden := len(budgets) - min(last, len(budgets)):
+            out.print(f"{_count(hidden, 'part is', 'parts are')} not shown: --last {len(budgets)} shows all.")
     entries = ledger.entries(max(1, number - last + 1), number)
     if entries:
         out.print()
@@ -199,6 +205,21 @@ def _bars(ledger: Ledger, analysts: tuple[str, ...], width: int) -> Table:
     return grid
 
 
+def _part_bars(budgets: Mapping[str, PartBudget], limit: Guarantee, last: int, width: int) -> Table:
+    """What still fits in each part that was charged alone, the last ones by name."""
+    shown = sorted(budgets.items())[len(budgets) - min(last, len(budgets)) :]
+    words = [f"{one.remaining or 'nothing'} still fits" for _, one in shown]
+    names = min(max((len(clean(name)) for name, _ in shown), default=0), width // 4)
+    room = min(40, max(10, width - names - max(map(len, words), default=0) - 3 * _GAP))
+    grid = Table.grid(padding=(0, _GAP, 0, 0))
+    grid.add_column(overflow="fold", max_width=names)
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    for (name, one), said in zip(shown, words, strict=True):
+        grid.add_row(Text(clean(name)), _bar(one.remaining, limit, room), Text(said))
+    return grid
+
+
 def _bar(remaining: Guarantee | None, limit: Guarantee, room: int) -> Text:
     # under a limit with δ a pure release may be a little larger than the limit's ε
     share = 0.0 if remaining is None else min(1.0, float(size_of(remaining) / size_of(limit)))
@@ -227,6 +248,7 @@ def _table(entries: tuple[Entry, ...], width: int, *, analysts: bool) -> Table:
 def _request_text(entry: Entry, room: int) -> Text:
     """The question, or the kind of the owner's entry and its reason; below it the mechanism."""
     owners = "" if entry.kind == "charge" else f"{entry.kind}: "
+    owners += f"{', '.join(entry.parts)}: " if entry.parts else ""
     shown = Text(_shorten(owners + entry.asked, room, lines=2))
     shown.stylize("bold", 0, len(owners))
     return shown.append(f"\n{_shorten(entry.mechanism, room, lines=1)}", "dim") if entry.mechanism else shown
@@ -292,6 +314,7 @@ def _export(ledger: Ledger, kind: str, out: IO[str]) -> None:
 
 def _facts(ledger: Ledger) -> dict[str, Any]:
     rule, remaining = ledger.rule, ledger.remaining
+    left = {part: None if one.remaining is None else str(one.remaining) for part, one in ledger.parts.items()}
     return {
         "target": ledger.target,
         "protects": repr(ledger.protects),
@@ -299,4 +322,4 @@ def _facts(ledger: Ledger) -> dict[str, Any]:
         "rule": rule.name,
         "spent": {label: used if math.isfinite(used) else None for label, used in ledger.spent.items()},
         "remaining": None if remaining is None else str(remaining),
-    }
+    } | ({"parts": left} if left else {})

@@ -3,7 +3,7 @@
 from discreet.ledger.cost import cost_of
 from discreet.ledger.entry import Entry
 from discreet.ledger.ledger import Ledger
-from discreet.ledger.periods import Period
+from discreet.ledger.periods import PartBudget, Period
 from discreet.ledger.request import Identity, version_of
 
-__all__ = ["Entry", "Identity", "Ledger", "Period", "cost_of", "version_of"]
+__all__ = ["Entry", "Identity", "Ledger", "PartBudget", "Period", "cost_of", "version_of"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Self, TypeVar
 
-from discreet.errors import BudgetExhausted, DiscreetError, InvalidArgument, LedgerDamaged
+from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.rules.best_of import Rule
 from discreet.guarantees.unit import Unit
@@ -228,13 +228,8 @@ class Ledger:
     def _append(self, draft: Draft, kind: str, why: str, changed: Charged) -> Entry:
         content = book.with_rule(changed.account.rule)
         whole = accounts.unchanged(draft.standing(WHOLE)[WHOLE])
-        facts = {
-            "kind": kind,
-            "analyst": self._analyst,
-            "asked": why,
-            "content": content,
-            "costs": naming(changed.owns),
-        }
+        facts: dict[str, Any] = {"kind": kind, "analyst": self._analyst, "asked": why, "content": content}
+        facts["costs"] = naming(changed.owns)
         after = {WHOLE: whole, self._analyst: changed._replace(account=changed.account._replace(terms=content))}
         return entry_of(draft.append(facts, after), "reserved")
 
@@ -271,7 +266,7 @@ class Ledger:
             columns["asked"] = marks.add_mark(request.asked, mark)
             made = self._writer.write(partial(self._reserve, request, columns), *self._lookups(request))
             if not isinstance(made, Entry):
-                raise self._refusal(stated, *made)
+                raise accounts.refusal_of(stated, *made, of_analyst=bool(self._analyst))
             if made.state != "discarded":  # otherwise it was discarded just now
                 return made
 
@@ -290,7 +285,7 @@ class Ledger:
         costs = {name: account.cost(request.content) for name, account in standing.items()}
         after, refused = accounts.charge_all(standing, costs, self._parts, self.protects, draft.owns)
         if refused:
-            return accounts.seen_by(standing, self._parts, self.protects, draft.owns), refused[0]
+            return self._seen(standing, draft.owns), refused[0]
         after = {name: accounts.unchanged(account) for name, account in everyone.items()} | after
         costs |= naming(self._parts)
         row = draft.append({**columns, "kind": "charge", "analyst": self._analyst, "costs": costs}, after)
@@ -299,9 +294,6 @@ class Ledger:
     def _payers(self, standing: Standing) -> Standing:
         """The accounts that a charge costs: that of the data set, and the analyst's own."""
         return standing
-
-    def _refusal(self, stated: Guarantee, standing: Standing, refused: str) -> BudgetExhausted:
-        return accounts.refusal_of(stated, standing, refused, of_analyst=bool(self._analyst))
 
     def _lookups(self, request: Request) -> list[Statement]:
         """The statements that look for a request that was made before."""
@@ -370,11 +362,11 @@ class Ledger:
             costs = {name: account.rule.coordinates(stated) for name, account in standing.items()}
             charged, refused = accounts.charge_all(standing, costs, self._parts, self.protects, find)
             if refused:
-                seen = accounts.seen_by(standing, self._parts, self.protects, find)
-                raise self._refusal(stated, seen, refused[0])
+                seen = self._seen(standing, find)
+                raise accounts.refusal_of(stated, seen, refused[0], of_analyst=bool(self._analyst))
             standing = {name: one.account for name, one in charged.items()}
             find = partial(parts.with_owns, find, {name: one.owns for name, one in charged.items()})
-        return accounts.largest(accounts.seen_by(standing, self._parts, self.protects, find))
+        return accounts.largest(self._seen(standing, find))
 
     # --- answers ------------------------------------------------------------------------------------------
 
@@ -497,6 +489,7 @@ class Ledger:
         return Ledger._look(self, use)
 
     def _seen(self, standing: Standing, find: FindOwns) -> Standing:
+        """The accounts as this view sees them."""
         return accounts.seen_by(standing, self._parts, self.protects, find)
 
     def _standing_at(self, number: int) -> Standing:
@@ -507,13 +500,12 @@ class Ledger:
         return partial(self._left_after, entry)
 
     def _left_after(self, entry: Entry) -> Guarantee | None:
-        if self._parts:
+        if self.protects.lives_in_one is not None:
             return accounts.largest(self._standing_at(entry.number))
         with self._store.transaction(write=False) as execute:
             terms = accounts.terms_of(execute, self._analyst, entry.number)
-        return accounts.largest(
-            {name: Account(row.content, entry.totals[name]).checked() for name, row in terms.items()}
-        )
+        found = {name: Account(row.content, entry.totals[name]) for name, row in terms.items()}
+        return accounts.largest({name: account.checked() for name, account in found.items()})
 
     def _standing_now(self) -> Standing:
         return self._look(self._seen)

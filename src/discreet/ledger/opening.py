@@ -221,7 +221,7 @@ def _make(store: Store, protects: Unit, rule: Rule) -> None:
         if execute("SELECT number FROM head"):
             return  # another process was faster
         if protects.lives_in_one is not None:
-            execute(PARTS)
+            execute(PARTS.format(by_key=store.by_key))
         content = {"format": FORMAT, "ledger": ledger, "protects": json.loads(record.to_text(protects))}
         facts = {"kind": "opening", "analyst": WHOLE, "asked": "opened", "content": book.with_rule(rule, content)}
         first = book.entry_after(None, facts | {"costs": {}, "totals": {WHOLE: rule.nothing}})

@@ -39,6 +39,7 @@ class PostgresStore(PerProcess):
     """One schema of a database: `postgresql://host/database#schema`, by default the schema `discreet`."""
 
     lock_head = " FOR UPDATE"
+    by_key = ""
     queues = False
 
     def __init__(self, target: str, checkpoint: str | None = None) -> None:

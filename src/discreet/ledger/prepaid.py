@@ -63,7 +63,7 @@ def pay(ledger: Ledger, guarantee: Guarantee, steps: Steps, definition: Mapping[
 
     made = ledger._writer.write(decide, *ledger._lookups(request))
     if not isinstance(made, Entry):
-        raise ledger._refusal(stated, *made)
+        raise accounts.refusal_of(stated, *made, of_analyst=ledger.analyst is not None)
     return next(one for one in all_paid(ledger) if one.entry.number == made.number)
 
 

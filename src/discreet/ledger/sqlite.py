@@ -31,6 +31,7 @@ class SqliteStore(PerProcess):
     """One file, or `:memory:`, which belongs to the process that opened it."""
 
     lock_head = ""
+    by_key = " WITHOUT ROWID"
     queues = True
     at_once = True
 

@@ -64,7 +64,7 @@ PARTS = """CREATE TABLE parts (
         part TEXT NOT NULL,
         number BIGINT NOT NULL,
         digest BIGINT NOT NULL,
-        PRIMARY KEY (account, part))"""
+        PRIMARY KEY (account, part)){by_key}"""
 """A ledger has this table as well if a unit lives in one part of the data: the last entry that charged each part."""
 
 
@@ -75,6 +75,8 @@ class Store(Protocol):
     """The target as it may be printed: without a password."""
     lock_head: str
     """What a reader of `head` adds to its statement when it means to move it."""
+    by_key: str
+    """What a table adds to its definition to be kept in the order of its key."""
     queues: bool
     """Whether writers wait for each other at the lock of the checkpoint, and not in the database."""
 
