@@ -81,7 +81,7 @@ class Planner:
     opening: str = field(default_factory=lambda: new_opening())
 
     def __post_init__(self) -> None:
-        if self.ledger._parts and set(self.ledger._parts) != set(self.schema.parts or ()):
+        if self.ledger is not None and self.ledger._parts and set(self.ledger._parts) != set(self.schema.parts or ()):
             raise AssertionError("what is charged to parts alone must read no other rows")
 
     # --- questions ------------------------------------------------------------------------------------------
