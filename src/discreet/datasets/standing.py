@@ -15,6 +15,7 @@ from discreet.datasets.standing_price import charge_of, charged, check_blocks, p
 from discreet.datasets.standing_totals import RunningTotals, plan_totals
 from discreet.errors import BudgetExhausted, InvalidArgument, NotAllowed
 from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.rules.once import Once
 from discreet.ledger import Identity
 from discreet.ledger.exact import digest, exact_text
 from discreet.ledger.prepaid import Paid, Prepaid, all_paid, pay
@@ -105,7 +106,8 @@ class Standing(Closed):
     @property
     def answered(self) -> tuple[str, ...]:
         """The blocks that were answered."""
-        return tuple(block for block in self.blocks if self._is_answered(block))
+        known, reading = Prepaid.answered(self._database.ledger, self._paid, KEY), self._reading()
+        return tuple(block for block in self.blocks if block in known or reading.has_nothing(block))
 
     def run(
         self, *, today: datetime.date | None = None, progress: Callable[[str], None] | None = None
@@ -163,7 +165,7 @@ class Standing(Closed):
         return pa.concat_tables(tables) if tables else pa.table({"block": pa.array([], pa.string())})
 
     def _is_answered(self, block: str) -> bool:
-        return self._reading().is_answered(block)
+        return block in self.answered
 
     def _reading(self) -> _Reading:
         return (_Totals if self.horizon.totals else _Each)(self._database, self._paid, self.horizon)
@@ -294,9 +296,9 @@ class _Reading:
         """The account of a step."""
         return Prepaid.step_of(self.database.ledger, self.paid, block, asks=asks)
 
-    def is_answered(self, block: str) -> bool:
-        """Whether the answer of a step is stored."""
-        return Prepaid.find(self.database.ledger, self.paid, block, KEY) is not None
+    def has_nothing(self, block: str) -> bool:
+        """Whether a step was answered by showing no group at all, which has no entry of its own."""
+        return False
 
     def check(self, facts: str) -> None:
         """Refuse to go on under other declarations than those that were paid for."""
@@ -365,16 +367,19 @@ class _Each(_Reading):
         before = self.again(self.horizon.blocks[place - 1])
         return tuple(sorted(before._columns.keys, key=order_of))
 
-    def is_answered(self, block: str) -> bool:
-        if super().is_answered(block):
-            return True
-        if not Prepaid.has_entries(self.database.ledger, self.paid, block):
+    def has_nothing(self, block: str) -> bool:
+        if not self._paid_for_more or not Prepaid.has_entries(self.database.ledger, self.paid, block):
             return False
-        try:  # an answer without groups has no entry of its own: it is there if all that it depends on is
+        try:  # an answer without groups is there if all that it depends on is
             self.again(block)
         except NotBought:
             return False
         return True
+
+    @property
+    def _paid_for_more(self) -> bool:
+        """Whether a step may have several releases: then the choice of groups may be the last one."""
+        return not isinstance(self.paid.steps.each, Once)
 
 
 class _Totals(_Reading):

@@ -6,9 +6,10 @@ definition. Each step has an account whose limit was paid with that charge. Why 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, Self, TypeVar
 
 from discreet.errors import InvalidArgument
@@ -28,6 +29,16 @@ from discreet.ledger.views import NotBought
 from discreet.ledger.writer import Draft
 
 T = TypeVar("T")
+_BATCH = 500
+"""So many steps are looked up in one statement."""
+
+
+def batched(names: Iterable[str]) -> Iterator[list[str]]:
+    """Names, a few hundred at a time."""
+    left = iter(names)
+    while some := list(islice(left, _BATCH)):
+        yield some
+
 
 
 @dataclass(frozen=True)
@@ -122,6 +133,24 @@ class Prepaid(Ledger):
             return None
         entry = entry_of(found[0], answers.state_of(found[0].chain, found[1].digest))
         return entry if entry.state == "answered" else None
+
+    @staticmethod
+    def answered(payer: Ledger, paid: Paid, key: str) -> set[str]:
+        """The steps that have an answer with this key."""
+        names = {name_of(paid.entry.number, step): step for step in paid.steps.names}
+        found: set[str] = set()
+        for some in batched(names):
+            marks = ", ".join("?" for _ in some)
+            [rows] = payer._store.look(
+                (
+                    "SELECT entries.analyst FROM entries JOIN answers ON answers.number = entries.number "
+                    f"WHERE entries.analyst IN ({marks}) AND entries.retry_key = ? AND answers.data IS NOT NULL",
+                    *some,
+                    key,
+                )
+            )
+            found |= {names[name] for (name,) in rows}
+        return found
 
     @staticmethod
     def has_entries(payer: Ledger, paid: Paid, step: str) -> bool:
