@@ -10,22 +10,15 @@ defaults here were chosen on generated tables. Seconds are medians of `fit`.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import os
-import sys
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
-import learning_additive as tables
 import numpy as np
-import peers
-from learning_additive import EPSILONS, Fit, additive, auc, cell, ebm, r_squared, read, splits, titles, wide
+from learning_additive import additive, ebm
 from learning_additive import trees as not_private
-from learning_sets import folder
+from learning_tables import EPSILONS, Fit, cell, measured, read, shown, start, theirs, titles, wide
 from report import line, machine, notes, section, table, verdict
 
 DELTA = 1e-6
@@ -43,17 +36,6 @@ NOTES = (
     with their bounds.""",
     "HistGradientBoosting is not private.",
 )
-
-
-def measured(system: str, fit: Fit, name: str, epsilon: float, seeds: int) -> dict[str, Any]:
-    found, spent = [], []
-    for seed, x, y, x_test, y_test in splits(name, seeds):
-        print(f"{system}, {name}, ε = {epsilon:g}, {seed} of {seeds}", end="   \r", file=sys.stderr, flush=True)
-        start = time.perf_counter()
-        score = fit(name, x, y, epsilon, DELTA, seed)
-        spent.append(time.perf_counter() - start)
-        found.append((r_squared if name == "counts" else auc)(y_test, score(x_test)))
-    return {"system": system, "set": name, "epsilon": epsilon, "found": found, "seconds": spent}
 
 
 # --- here -------------------------------------------------------------------------------------------------------------
@@ -92,19 +74,6 @@ PEERS: dict[str, tuple[str, Fit]] = {
 }
 
 
-def theirs(name: str, seeds: int) -> list[dict[str, Any]]:
-    os.environ |= {"LEARNING": name, "LEARNING_SEEDS": str(seeds)}
-    return [row for peer in PEERS if name != "counts" or peer == "interpret" for row in peers.measure(__file__, peer)]
-
-
-def as_peer(peer: str) -> None:
-    warnings.simplefilter("ignore")
-    name, seeds = os.environ["LEARNING"], int(os.environ["LEARNING_SEEDS"])
-    system, fit = PEERS[peer]
-    for epsilon in EPSILONS:
-        print(json.dumps(measured(system, fit, name, epsilon, seeds)), flush=True)
-
-
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
@@ -115,15 +84,15 @@ def task(name: str, seeds: int) -> list[dict[str, Any]]:
         ("here, RandomForest", here("RandomForest")),
         ("here, Additive", additive()),
     ]
-    found = [measured(system, fit, name, epsilon, seeds) for system, fit in ours for epsilon in EPSILONS]
-    beside = theirs(name, seeds)
-    beside.append(measured("scikit-learn, HistGradientBoosting", not_private, name, math.inf, seeds))
+    found = [measured(system, fit, name, epsilon, seeds, DELTA) for system, fit in ours for epsilon in EPSILONS]
+    beside = theirs(__file__, PEERS, name, seeds)
+    beside.append(measured("scikit-learn, HistGradientBoosting", not_private, name, math.inf, seeds, DELTA))
     _, y, ranges, choices = read(name)
     rows = f"{int(0.8 * len(y)):,} rows of {len(ranges) + len(choices)} columns"
     print(f"\n{NAMES[name]}, {rows}, {seeds} splits:\n")
     table(*titles())
-    tables.shown(found)
-    tables.shown(beside)
+    shown(found)
+    shown(beside)
     return found
 
 
@@ -161,16 +130,4 @@ def main(seeds: int) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 2 and sys.argv[1] in PEERS:
-        as_peer(sys.argv[1])
-        sys.exit()
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--data", help="the folder of adult.data, adult.test and hour.csv")
-    given = parser.parse_args()
-    if given.data:
-        os.environ["ADULT"] = given.data
-    if not (folder() / "adult.data").exists() or not (folder() / "hour.csv").exists():
-        print(f"adult.data or hour.csv is not in {folder()}: say where with $ADULT", file=sys.stderr)
-        sys.exit(2)
-    main(given.seeds)
+    start(main, PEERS, __doc__, DELTA)

@@ -57,6 +57,7 @@ COMMANDS = {
     "stats_means": "stats_means",
     "moments": "moments",
     "quantiles": "quantiles",
+    "prefix_sums": "prefix_sums",
     "synthetic": "synthetic",
     "regression": "regression",
     "learning_stable": "learning_stable",

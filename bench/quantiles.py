@@ -1,9 +1,9 @@
-"""Quantiles and prefix sums: time and rank error here, by OpenDP and by diffprivlib.
+"""Quantiles: time and rank error here, by OpenDP and by diffprivlib.
 
 `python bench/quantiles.py` takes the median and the nine deciles of 10^6 and 10^7 values in [0, 10^5] at ε = 1, on one
 core, the data already in memory; then 99 quantiles of 1000 normal draws at (1, 1e-6), by the method chosen for the mean
 and for the largest error; then how wide the intervals of a table's quantiles are, and how long nine deciles take next
-to a sort; then the noise of prefix sums beside that of the dyadic tree.
+to a sort.
 """
 
 from __future__ import annotations
@@ -226,57 +226,9 @@ def against_a_sort(rows: int = 10**6, runs: int = 9) -> None:
     verdict(goals)
 
 
-def prefixes() -> None:
-    """The largest standard deviation of a prefix sum, per unit of noise for sensitivity 1."""
-    from dataclasses import replace
-
-    import numpy as np
-
-    from discreet.mechanisms.counts.count_tree import CountTree, best_branches, levels_of, prefix_variances
-    from discreet.mechanisms.counts.factorization import PrefixSums
-
-    print(
-        "\nPrefix sums: the standard deviation of the noisiest one, per unit of Gaussian noise for sensitivity 1 (add "
-        "or remove), and of the best tree at pure ε = 1:\n"
-    )
-    table(
-        "points",
-        "square-root factor, normalized",
-        "square-root factor",
-        "dyadic tree",
-        "ratio",
-        "tree, pure ε = 1 (branches)",
-        "seconds: factor, tree",
-    )
-    for points in (1024, 4096, 65536, 2**20):
-        root = PrefixSums(points=points, stddev=1)
-        dyadic = dyadic_tree(points)
-        branches = best_branches(points)
-        wide = levels_of(points, branches)
-        pure = wide * math.sqrt(2 * float(prefix_variances(points, branches).max()))
-        counts = np.random.default_rng(0).poisson(10, points)
-        tree = CountTree(points=points, scale=wide, branches=branches)
-        spent = [peers.best(lambda m=m, counts=counts: m._draw(counts), 3)[0] for m in (root, tree)]
-        line(
-            points if points < 2**20 else "2^20",
-            f"{root.spread:.3f}",
-            f"{replace(root, normalized=False).spread:.3f}",
-            f"{dyadic:.2f}",
-            f"{dyadic / root.spread:.2f}",
-            f"{pure:.1f} ({branches})",
-            f"{spent[0]:.3f}, {spent[1]:.3f}",
-        )
-
-
-def dyadic_tree(points: int) -> float:
-    """A row is in log2(points)+1 ranges, and the worst prefix is made of log2(points) of them: no reconciling."""
-    levels = int(math.log2(points))
-    return math.sqrt((levels + 1) * levels)
-
-
 def main() -> None:
     peers.one_core()
-    section("Quantiles and prefix sums", "quantiles", f"{ABOUT}. On one of {machine()}.")
+    section("Quantiles", "quantiles", f"{ABOUT}. On one of {machine()}.")
     found = list(here())
     for peer in PEERS:
         found += peers.measure(__file__, peer)
@@ -284,7 +236,6 @@ def main() -> None:
     many()
     intervals()
     against_a_sort()
-    prefixes()
 
 
 def shown(found: dict[tuple[int, str, str], dict[str, Any]]) -> None:

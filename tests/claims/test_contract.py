@@ -19,12 +19,12 @@ from discreet.mechanisms.counts.step_tallies import StepTallies
 from discreet.mechanisms.learning.additive_descent import AdditiveDescent
 from discreet.mechanisms.learning.boosted_trees import BoostedTrees
 from discreet.mechanisms.learning.centered_descent import CenteredDescent
-from discreet.mechanisms.learning.found_ranges import WithFoundRanges
+from discreet.mechanisms.learning.found_ranges import FoundRanges
 from discreet.mechanisms.learning.leaf_counts import LeafCounts
 from discreet.mechanisms.learning.lloyd import Lloyd
 from discreet.mechanisms.learning.mixture import MixtureSteps
-from discreet.mechanisms.learning.quantile_ranges import QuantileRanges
 from discreet.mechanisms.learning.radius_moments import RadiusMoments
+from discreet.mechanisms.learning.with_found_ranges import WithFoundRanges
 from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.noise.smoothed import SmoothedCount
 from discreet.mechanisms.noise.steps import Steps
@@ -137,6 +137,11 @@ def descending(goal: Any, unit: Any = None, rows: int = 1) -> Any:
     return dp.learn.Descent.for_guarantee(goal, unit=unit or row(), rows_per_person=rows, **given)
 
 
+def boosting(goal: Any) -> BoostedTrees:
+    bins = Bins((9, 3), (True, False))
+    return BoostedTrees.for_guarantee(goal, loss=Logistic(), clip=1, rounds=10, bins=bins, size=100)
+
+
 def found_with_less(m: Any) -> Any:
     return with_field("scale" if m.stddev is None else "stddev", LESS)(m)
 
@@ -224,6 +229,18 @@ CASES = {
     "PrefixSums": Case(
         lambda g: dp.mechanisms.PrefixSums.for_guarantee(g, points=50),
         lambda m: m.guarantee(),
+        with_field("stddev", LESS),
+        ALL[1:],
+    ),
+    "StreamSums": Case(
+        lambda g: dp.mechanisms.StreamSums.for_guarantee(g, points=50),
+        lambda m: m.guarantee(),
+        with_field("stddev", LESS),
+        ALL[1:],
+    ),
+    "StreamSums, a person replaced": Case(
+        lambda g: dp.mechanisms.StreamSums.for_guarantee(g, points=50, unit=TWO_ROWS, rows_per_person=2),
+        lambda m: m.guarantee(m.sensitivity(TWO_ROWS, 2)),
         with_field("stddev", LESS),
         ALL[1:],
     ),
@@ -325,7 +342,7 @@ CASES = {
         lambda g: WithFoundRanges.for_guarantee(g, weights=(1, 1, 2), then=descending, unit=row()),
         lambda m: m.guarantee(m.sensitivity(row())),
         lambda m: replace(m, finding=found_with_less(m.finding), then=noise_with_less(m.then)),
-        ("Pure", "Approx"),
+        ("Pure", "Approx", "zCDP"),
     ),
     "WithFoundRanges, a person replaced": Case(
         lambda g: WithFoundRanges.for_guarantee(
@@ -333,7 +350,7 @@ CASES = {
         ),
         lambda m: m.guarantee(m.sensitivity(TWO_ROWS, 2)),
         lambda m: replace(m, finding=found_with_less(m.finding), then=noise_with_less(m.then)),
-        ("Pure", "Approx"),
+        ("Pure", "Approx", "zCDP"),
     ),
     "CenteredDescent": Case(
         lambda g: CenteredDescent.for_guarantee(
@@ -403,24 +420,28 @@ CASES = {
         lambda m: replace(m, mechanism=with_field("scale", LESS)(m.mechanism)),
         ALL,
     ),
-    "QuantileRanges": Case(
-        lambda g: QuantileRanges.for_guarantee(g, columns=3),
+    "FoundRanges": Case(
+        lambda g: FoundRanges.for_guarantee(g, weights=(1, 1, 2), cuts=2),
         lambda m: m.guarantee(),
-        lambda m: with_field("coarse", LESS)(with_field("fine", LESS)(m)),
+        found_with_less,
+        ("Pure", "Approx", "zCDP"),
+    ),
+    "WithFoundRanges, over bins": Case(
+        lambda g: WithFoundRanges.for_guarantee(g, weights=(1, 1, 2), cuts=2, then=boosting, share=Fraction(1, 10)),
+        lambda m: m.guarantee(m.sensitivity(row())),
+        lambda m: replace(m, finding=found_with_less(m.finding), then=noise_with_less(m.then)),
         ("Approx", "zCDP"),
     ),
     "AdditiveDescent": Case(
         lambda g: AdditiveDescent.for_guarantee(
-            g, find=2, loss=Logistic(), clip=1, dimension=5, steps=10, feature_norm=1, size=100
+            g, loss=Logistic(), clip=1, dimension=5, steps=10, feature_norm=1, size=100
         ),
         lambda m: m.guarantee(),
         lambda m: replace(m, noise=with_field("stddev", LESS)(m.noise)),
         ("Approx", "zCDP"),
     ),
     "BoostedTrees": Case(
-        lambda g: BoostedTrees.for_guarantee(
-            g, find=2, loss=Logistic(), clip=1, rounds=10, bins=Bins((9, 3), (True, False)), size=100
-        ),
+        boosting,
         lambda m: m.guarantee(),
         lambda m: replace(m, noise=with_field("stddev", LESS)(m.noise)),
         ("Approx", "zCDP"),
@@ -622,6 +643,7 @@ EXAMPLES = [
     dp.mechanisms.Quantile(space=dp.Interval(0, 1), rate=1, quantile=0.25),
     dp.mechanisms.Quantiles(space=SPACE, rate=1, quantiles=(0.25, Fraction(2, 3))),
     dp.mechanisms.PrefixSums(points=50, stddev=2),
+    dp.mechanisms.StreamSums(points=50, stddev=2, normalized=False),
     dp.mechanisms.CountTree(points=50, scale=3, branches=4),
     dp.mechanisms.CumulativeCounts(space=SPACE, sums=dp.mechanisms.PrefixSums(points=10, stddev=2)),
     dp.mechanisms.QuantilesFromCounts(

@@ -67,6 +67,25 @@ def words(text: str) -> str:
 # --- the view -----------------------------------------------------------------------------------------
 
 
+def test_the_view_tells_what_remains_of_each_part(tmp_path: Path, discreet) -> None:
+    ledger = Ledger.open(tmp_path / "c.ledger", protects=dp.person("id", per="month"), limit=dp.Pure(epsilon=1))
+    for part in ("2024-01", "2024-02", "2024-03"):
+        ledger._within(part).charge(dp.Pure(epsilon=0.3), asked="how many")
+    ledger._within("2024-01").renew(why="published anew")
+    ledger.charge(dp.Pure(epsilon=0.1), asked="how many in all")
+    shown = words(discreet(path_of(ledger), columns=200).out)
+    assert "protects one person, all rows of one id in one month" in shown
+    assert "ε = 0.6 of ε = 1 still fits" in shown
+    assert "2024-02: how many" in shown
+    assert "renewal: 2024-01: published anew" in shown
+    for part, left in (("2024-01", "0.9"), ("2024-02", "0.6")):
+        assert f"ε = {left} still fits" in shown[shown.index(f"{part} █") :].split(" 2024-")[0]
+    assert "2 parts are not shown: --last 3 shows all." in words(discreet(path_of(ledger), "--last", 1).out)
+    exported = json.loads(discreet(path_of(ledger), "--export", "json").out)
+    assert exported["parts"] == {"2024-01": "ε = 0.9", "2024-02": "ε = 0.6", "2024-03": "ε = 0.6"}
+    assert [entry["parts"] for entry in exported["entries"]] == ["2024-01", "2024-02", "2024-03", "2024-01", None]
+
+
 def test_the_view_tells_the_terms_and_what_remains(clinic: Ledger, discreet) -> None:
     said = discreet(path_of(clinic), columns=300)
     assert (said.status, said.err) == (0, "")

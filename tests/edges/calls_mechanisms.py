@@ -14,6 +14,7 @@ from discreet.mechanisms import (
     Quantiles,
     QuantilesFromCounts,
     SmallDatabase,
+    StreamSums,
     TopK,
 )
 from discreet.mechanisms.counts.residuals import ResidualMarginals
@@ -190,9 +191,18 @@ def running(counts: Any) -> Any:
     return session.add(counts)
 
 
+def running_with_buffers(counts: Any) -> Any:
+    """As `running`, with a few decaying sums as memory."""
+    session = dp.stream(StreamSums(points=16, stddev=1), sensitivity=1)
+    return session.add(counts)
+
+
 STREAMS: list[Call] = [
     Call(name="Session.add", covers=("Session.add", "stream", "release(PrefixSums)"), base=[1, 2, 3, BIG, 0, 4],
          run=running, moved=largest, most=float("inf"), replaced=True, together=3,
+         containers={name: NUMBERS[name] for name in ("list", "tuple", "objects", "int64", "pandas objects")}),
+    Call(name="StreamSums", covers=("Session.add", "stream", "release(StreamSums)"), base=[1, 2, 3, BIG, 0, 4],
+         run=running_with_buffers, moved=largest, most=float("inf"), replaced=True, together=3,
          containers={name: NUMBERS[name] for name in ("list", "tuple", "objects", "int64", "pandas objects")}),
 ]  # fmt: skip
 

@@ -80,6 +80,9 @@ RELEASES: dict[str, Callable[[Planted], Any]] = {
     "a stream": lambda p: dp.stream(dp.mechanisms.PrefixSums(points=2, stddev=1), sensitivity=1).add(
         p.add([1, 2, WHOLE])
     ),
+    "a stream with buffers": lambda p: dp.stream(dp.mechanisms.StreamSums(points=2, stddev=1), sensitivity=1).add(
+        p.add([1, 2, WHOLE])
+    ),
     "audit": lambda p: audit(lambda data, size: [1], listed(p), listed(p), samples=8, epsilon=1),
     "a sum": lambda p: dp.Sum((0, 50))(p.add(np.full((2, 2), NUMBER))),
     "declared": lambda p: Declared({"x": (0, 1)}).codes(p.add(columns())),

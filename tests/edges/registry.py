@@ -170,6 +170,8 @@ NO_DATA: dict[str, str] = {
     "mechanisms.PersonKeys": _CODES,
     "mechanisms.PersonKeys.*": _CODES,
     "mechanisms.UpwardSearch": _SETTING,
+    "mechanisms.StreamSums": _SETTING,
+    "mechanisms.StreamSums.check": "what a container's shape and type say, before the charge; a release is tried",
     "mechanisms.UpwardSearch.check": _CALLERS,
     "tables.Offer": "a protocol of types: its implementations are tried",
     "queries.[FNQS]*": "a protocol of types: its implementations are tried",

@@ -202,6 +202,14 @@ def said_by_a_stream(planted: Planted, _: Any) -> Any:
 RELEASED["stream"] = said_by_a_stream
 
 
+def said_by_a_stream_with_buffers(planted: Planted, _: Any) -> Any:
+    running = dp.stream(dp.mechanisms.StreamSums.for_guarantee(GOAL, points=8), sensitivity=1, ledger=ledger(None))
+    return [running.add(value) for value in (WHOLE, 1)], running.error(), running.guarantee
+
+
+RELEASED["stream with buffers"] = said_by_a_stream_with_buffers
+
+
 # --- models --------------------------------------------------------------------------------------------------
 
 

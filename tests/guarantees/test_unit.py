@@ -42,7 +42,6 @@ def test_what_protects_a_month_does_not_protect_a_person_and_neither_the_other_w
         {"column": "id", "per": "hour"},
         {"column": "id", "lives_in": ""},
         {"column": "id", "lives_in": 3},
-        {"per": "month"},
         {"lives_in": "region"},
         {"column": "id", "per": "month", "lives_in": "region"},
     ],

@@ -52,10 +52,10 @@ def stage_distance(first: Calls, second: Calls) -> Fraction:
 
 def run_moments(mechanism: Any, rows: Any, again: Calls | None = None) -> Calls:
     """The same for `RadiusMoments`: its rings, then its moments."""
-    from discreet.mechanisms.learning import moments
+    from discreet.mechanisms.learning import deviations, moments
 
     calls: Calls = []
-    plain = moments.noisy_units
+    plain = deviations.noisy_units
 
     def noisy(exact: Any, grain: Fraction, step: Fraction, variance: Fraction) -> Any:
         drawn = plain(exact, grain, step, variance) if again is None else again[len(calls)][2]

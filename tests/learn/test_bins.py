@@ -128,7 +128,14 @@ def test_what_is_refused() -> None:
             dp.learn.Bins(**given).fit(pd.DataFrame(ROWS))  # type: ignore[arg-type]
     with refuses(dp.InvalidArgument, "width-not-declared"):
         dp.learn.Bins().fit([[1.0], [2.0]])
-    with refuses(dp.InvalidArgument, "needs-delta"):
-        dp.learn.Bins(delta=0).fit(np.zeros((3, 1)))
     with refuses(dp.InvalidArgument, "learn-feature-type"):
         dp.learn.Bins().fit(pd.DataFrame({"day": pd.to_datetime(["2020-01-01"])}))
+
+
+def test_ranges_are_found_with_pure_epsilon_too() -> None:
+    cells = np.random.default_rng(0).uniform(20, 60, (5000, 1))
+    bins = dp.learn.Bins(delta=0).fit(cells)
+    assert bins.release_.guarantee.epsilon_at(delta=0) <= 1
+    low, high = bins.release_.value["ranges"][0]
+    assert 10 <= low < 25 < 55 < high <= 70
+    assert bins.release_.found[0].startswith("x0 from")

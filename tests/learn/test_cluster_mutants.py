@@ -13,7 +13,7 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.mechanisms.learning import cell_sums, cluster_tree, lloyd, mixture, radius_moments
+from discreet.mechanisms.learning import cell_sums, cluster_sums, cluster_tree, lloyd, mixture, radius_moments
 from discreet.mechanisms.learning.lloyd import Lloyd
 from discreet.mechanisms.learning.mixture import MixtureSteps
 from discreet.mechanisms.learning.radius_moments import RadiusMoments
@@ -125,8 +125,8 @@ def every_row_counts_for_itself() -> None:
         lambda given: mixture.exact_mixture_sums(given, known, unit, *m._pairs),
         lambda given: cluster_tree.exact_leaf_sums(given, tree, 4, full=False),
         lambda given: cluster_tree.exact_leaf_sums(given, tree, 4, full=True),
-        lambda given: lloyd.exact_centered_sums(given, centers, np.array([0.1, 0.2, 0.9]) / unit),
-        lambda given: [lloyd.exact_rings(given, centers, m._clusters._edges)],
+        lambda given: cluster_sums.exact_centered_sums(given, centers, np.array([0.1, 0.2, 0.9]) / unit),
+        lambda given: [cluster_sums.exact_rings(given, centers, m._clusters._edges)],
     ]
     for sums in work:
         together = sums(rounded(rows, None))

@@ -21,7 +21,8 @@ from discreet.exact.rational import exactly
 from discreet.learn.checks import expected_failed_checks
 from discreet.learn.clustering import KMeans
 from discreet.learn.decomposition import PCA
-from discreet.mechanisms.learning.lloyd import Lloyd, exact_centered_sums
+from discreet.mechanisms.learning.cluster_sums import exact_centered_sums
+from discreet.mechanisms.learning.lloyd import Lloyd
 from discreet.mechanisms.learning.public_points import spread_directions
 from discreet.mechanisms.learning.weighted_centers import weighted_centers
 from discreet.rows.rounding import RoundedRows, unit_of

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 import warnings
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -120,6 +122,21 @@ def test_a_transform_may_be_anything_public() -> None:
         FeatureClassifier(features=3, classes=[0, 1]).fit(rows, labels)
     with refuses(dp.InvalidArgument, "wrong-shape"):
         FeatureClassifier(features=lambda X: np.zeros(3), classes=[0, 1]).fit(rows, labels)
+
+
+@pytest.mark.parametrize(
+    "features", [lambda X: 1 / int(X[0, 0]), SimpleNamespace(transform=lambda X: {}[f"{X[0, 0]}"])]
+)
+def test_the_error_of_a_transform_is_not_shown(features: Any) -> None:
+    """Neither its message nor its values, and nothing is spent."""
+    ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=9, delta=1e-3))
+    model, secret = FeatureClassifier(features=features, classes=[0, 1], ledger=ledger), 3.0**-7
+    with pytest.raises(dp.InvalidArgument) as caught:
+        model.fit(np.full((3, 2), secret), [0, 1, 0])
+    assert caught.value.code == "learn-features-failed"
+    assert caught.value.__cause__ is caught.value.__context__ is None
+    assert str(secret) not in "".join(traceback.format_exception(caught.value))
+    assert not ledger.entries()
 
 
 class Doubled:

@@ -125,3 +125,24 @@ def test_all_paths_are_listed_in_order() -> None:
     assert paths[0] == ()
     assert paths[1:17] == [((scale, angle),) for scale, angle in product(range(2), range(8))]
     assert all(two[0] > one[0] for one, two in paths[17:])
+
+
+def test_pixels_of_any_size_give_features_of_that_size() -> None:
+    """An image is made of size 1 first: four times the pixels are twice the roots, to the last bit."""
+    images = np.random.default_rng(5).random((3, 16, 16)).astype(np.float32)
+    transform = Transform(16)
+    known = transform(images)
+    for power in (-90, -6, 2, 126):
+        assert np.array_equal(transform(np.ldexp(images, power)), np.ldexp(known, power // 2))
+    assert np.isfinite(transform(np.full((1, 16, 16), 3e38, np.float32))).all()
+
+
+@pytest.mark.parametrize(("side", "scales", "angles"), [(8, 1, 4), (28, 2, 8), (32, 3, 3), (33, 4, 2)])
+def test_averages_are_sums_of_integers_that_doubles_hold(side: int, scales: int, angles: int) -> None:
+    """No wavelet makes an image larger, so a sum of sizes times weights stays below 2^53."""
+    transform = Transform(side, scales, angles)
+    longest = max(np.abs(np.fft.ifft2(wave)).sum() for wave in transform._bank.waves.values())
+    assert longest <= 1
+    for taps in transform._taps:
+        assert np.array_equal(taps, np.rint(taps))
+        assert np.abs(taps).sum(1).max() * 2**scattering._FINE * 1.5 < 2**53

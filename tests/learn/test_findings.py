@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import ColumnTransformer
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.ensemble import BaggingClassifier
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, SplineTransformer, StandardScaler, TargetEncoder
 
@@ -92,6 +95,28 @@ PUBLIC = {
     "given categories": make_pipeline(OneHotEncoder(categories=WHOLE, sparse_output=False), QUICK["logistic"]()),
 }
 CATEGORIES = np.column_stack([np.arange(ROWS) % 3, np.arange(ROWS) % 2])
+
+
+QUICKEST: dict[str, Any] = {"ranges": [(0, 2), (0, 1)], "n_estimators": 2}
+FOREST = dp.learn.RandomForestClassifier(classes=[0, 1], **QUICKEST)
+NUMBERS = dp.learn.RandomForestRegressor(target_range=(0, 1), **QUICKEST)
+AROUND = {
+    "a target that is scaled": TransformedTargetRegressor(NUMBERS, transformer=StandardScaler()),
+    "a target in a pipeline": TransformedTargetRegressor(NUMBERS, transformer=make_pipeline(StandardScaler())),
+    "rows drawn twice": BaggingClassifier(FOREST, n_estimators=1),
+    "probabilities that are corrected": CalibratedClassifierCV(FOREST, cv=2),
+    "classes that occur": OneVsRestClassifier(FOREST),
+}
+PUBLIC |= {
+    "a target by a function": TransformedTargetRegressor(NUMBERS, func=np.sqrt, inverse_func=np.square),
+    "rows drawn once": BaggingClassifier(FOREST, n_estimators=1, bootstrap=False),
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_an_estimator_around_that_is_not_private_is_noticed(name):
+    with pytest.warns(UserWarning, match="around RandomForest.*guarantee does not hold"):
+        AROUND[name].fit(CATEGORIES, CLASSES)
 
 
 @pytest.mark.parametrize("name", LEARNING)

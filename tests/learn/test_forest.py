@@ -89,7 +89,6 @@ def test_the_regressor_predicts_within_the_range() -> None:
 def test_what_is_refused_costs_nothing() -> None:
     book = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=10, delta=1e-4))
     for code, change in (
-        ("needs-delta", {"delta": 0, "ranges": None}),
         ("learn-feature-type", {"categories": None}),
         ("learn-not-declared", {"classes": None}),
     ):
@@ -98,3 +97,9 @@ def test_what_is_refused_costs_nothing() -> None:
     with refuses(dp.InvalidArgument, "ends-out-of-order"):
         dp.learn.RandomForestRegressor(target_range=(1, 0), ledger=book).fit(np.zeros((3, 1)), [1, 2, 3])
     assert not book.entries()
+
+
+def test_ranges_are_found_with_pure_epsilon_too() -> None:
+    found = model(delta=0, ranges=None).fit(X, Y).release_
+    assert 2.99 < found.guarantee.epsilon_at(delta=0) <= 3
+    assert found.value["ranges"].shape[1] == 2

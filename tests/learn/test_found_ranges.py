@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,12 +14,16 @@ import pytest
 
 import discreet as dp
 from discreet import testing
+from discreet.exact.rational import exactly
 from discreet.guarantees.privacy_loss.compose import compose
 from discreet.guarantees.privacy_loss.derived_pairs import merge_gaussians
 from discreet.learn import base
 from discreet.learn.surroundings import LostLedger
-from discreet.mechanisms.learning.found_ranges import EVEN, SIZES, FoundRanges, WithFoundRanges, _place_sizes
+from discreet.mechanisms.learning.found_ranges import FoundRanges, _place_sizes
 from discreet.mechanisms.learning.moments import Moments
+from discreet.mechanisms.learning.seen_ranges import EVEN, SIZES, Cut
+from discreet.mechanisms.learning.with_found_ranges import WithFoundRanges
+from discreet.mechanisms.protocol import meets
 from discreet.rows.octaves import even_places, octave_end, octave_places
 from discreet.rows.unbounded import UnboundedRows
 
@@ -73,10 +78,11 @@ def test_even_bins_hold_what_is_inside(cell: float) -> None:
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("noise", ["stddev", "scale"])
-def test_no_unit_moves_the_counts_farther_than_is_charged(unit: Any, noise: str) -> None:
-    """Two histograms of all columns, with the rows of one person added or replaced, at the worst cells that we know."""
+@pytest.mark.parametrize("cuts", [1, 2])
+def test_no_unit_moves_the_counts_farther_than_is_charged(unit: Any, noise: str, cuts: int) -> None:
+    """All histograms of all columns, with the rows of one person added or replaced, at the worst cells we know."""
     weights, many = (1, 2), 1 if unit.column is None else 3
-    m = FoundRanges(weights=weights, **{noise: 1})
+    m = FoundRanges(weights=weights, cuts=cuts, **{noise: 1})
     allowed = m.sensitivity(unit, many).exact
     known = np.random.default_rng(0).normal(size=(20, 2))
     worst = Fraction(0)
@@ -87,8 +93,8 @@ def test_no_unit_moves_the_counts_farther_than_is_charged(unit: Any, noise: str)
             moved = rows_of(after).counts(_place_sizes, SIZES) - rows_of(before).counts(_place_sizes, SIZES)
             weighted = [abs(int(x)) * w for w, part in zip(weights, moved, strict=True) for x in part]
             worst = max(worst, Fraction(sum(weighted) if noise == "scale" else sum(x * x for x in weighted)))
-    both = 2 * worst  # the second histogram moves as far
-    assert both == allowed if noise == "scale" else allowed**2 >= both >= allowed**2 * Fraction(999, 1000)
+    every = (1 + cuts) * worst  # each of the next histograms moves as far
+    assert every == allowed if noise == "scale" else allowed**2 >= every >= allowed**2 * Fraction(999, 1000)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
@@ -104,6 +110,20 @@ def test_the_share_is_kept_and_less_noise_is_not_enough(unit: Any, goal: Any) ->
     whole = 2 * mu  # a quarter of the squared distance is half of the distance
     assert dp.GaussianTradeoff(mu=whole * 0.98).delta_at(epsilon=1) < 1e-6
     assert dp.GaussianTradeoff(mu=whole * 1.02).delta_at(epsilon=1) > 1e-6
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+@pytest.mark.parametrize("goal", [GOAL, dp.Pure(epsilon=1), dp.ZeroConcentrated(rho=0.1)], ids=lambda one: str(one))
+def test_ranges_alone_keep_the_guarantee_tightly(unit: Any, goal: Any) -> None:
+    m = FoundRanges.for_guarantee(goal, weights=(1, 1, 2), cuts=2, unit=unit, rows_per_person=3)
+    less = replace(m, **{name: size and exactly(size) * Fraction(98, 100) for name, size in sizes(m).items()})
+    for one, keeps in ((m, True), (less, False)):
+        assert meets(one.guarantee(one.sensitivity(unit, 3)), goal) == keeps
+    assert m.error(0.95).amount > 0
+
+
+def sizes(m: FoundRanges) -> dict[str, Any]:
+    return {"stddev": m.stddev, "scale": m.scale}
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
@@ -134,9 +154,9 @@ def test_ranges_hold_most_rows_and_no_hostile_one() -> None:
     hostile = np.vstack([X, [[1e300, -1e300, 1e18]]])
     for seed in range(5):
         with testing.frozen(seed):
-            known = finding()._draw(rows_of(X))
+            known = finding()._draw(rows_of(X))["ranges"]
         with testing.frozen(seed):
-            found = finding()._draw(rows_of(hostile))
+            found = finding()._draw(rows_of(hostile))["ranges"]
         np.testing.assert_array_equal(known, found)
         inside = (known[:, 0] <= X) & (known[:, 1] >= X)
         assert inside.mean(axis=0).min() > 0.95
@@ -146,7 +166,7 @@ def test_ranges_hold_most_rows_and_no_hostile_one() -> None:
 def test_without_rows_the_range_is_the_default() -> None:
     for seed in range(20):
         with testing.frozen(seed):
-            found = finding()._draw(rows_of(np.zeros((0, 3))))
+            found = finding()._draw(rows_of(np.zeros((0, 3))))["ranges"]
         assert found.shape == (3, 2)
         assert (found[:, 0] < found[:, 1]).all()
     assert found.tolist() == [[-1, 1]] * 3
@@ -156,7 +176,7 @@ def test_rare_values_among_zeros_stay_inside() -> None:
     cells = np.zeros((20_000, 1))
     cells[:1500] = 1.0
     with testing.frozen(1):
-        low, high = finding(weights=(1,))._draw(rows_of(cells))[0]
+        low, high = finding(weights=(1,))._draw(rows_of(cells))["ranges"][0]
     assert low <= 0 < 1 <= high
 
 
@@ -165,13 +185,51 @@ def test_a_declared_range_is_narrowed() -> None:
     m = finding(weights=(1,), outer=((-200.0, 200.0),))
     assert m.sensitivity(dp.row()).exact < finding(weights=(1,)).sensitivity(dp.row()).exact * 2
     with testing.frozen(1):
-        low, high = m._draw(rows_of(cells))[0]
+        low, high = m._draw(rows_of(cells))["ranges"][0]
     assert 80 < low < 125 < high <= 160
+
+
+def test_a_second_cut_finds_numbers_that_are_close_together() -> None:
+    """Numbers near 10,000, within 60 of each other."""
+    cells = np.random.default_rng(0).uniform(9970, 10_030, size=(5000, 1))
+    for seed in range(5):
+        widths = []
+        for cuts in (1, 2):
+            with testing.frozen(seed):
+                low, high = finding(weights=(1,), cuts=cuts)._draw(rows_of(cells))["ranges"][0]
+            assert np.mean((cells >= low) & (cells <= high)) > 0.9
+            widths.append(high - low)
+        assert widths[0] >= 200
+        assert widths[1] <= 150
+
+
+@pytest.mark.parametrize("cuts", [1, 2])
+def test_ranges_hold_most_numbers_at_any_scale(cuts: int) -> None:
+    shape = np.random.default_rng(1).uniform(1, 2, 20_000)
+    columns = [shape * scale for scale in (1e-4, 1.0, 1e6, -1e6)] + [np.where(shape < 1.9, 0.0, shape * 100)]
+    m = FoundRanges.for_guarantee(GOAL, weights=(1,) * 5, cuts=cuts)
+    for (low, high), values in zip(m._draw(rows_of(np.stack(columns, axis=1)))["ranges"], columns, strict=True):
+        assert np.mean((values >= low) & (values <= high)) > 0.95
+        assert high - low < 3 * (values.max() - values.min())
+    nothing = rows_of([[np.nan, np.inf, np.nan, np.nan, np.nan]] * 9)
+    assert np.all(np.diff(m._draw(nothing)["ranges"]) > 0)
+
+
+def test_only_a_narrow_part_is_cut_again_and_other_bins_are_counted_again() -> None:
+    counts = np.zeros(EVEN)
+    counts[:8] = [0, 0, 900, 0, 0, 0, 0, 0]
+    narrow = Cut(0.0, 8.0, 1.0, bins=8).with_counts(counts).narrowed()
+    assert (narrow.low, narrow.high, narrow.draws) == (2.0, 3.0, 0)
+    wide = Cut(0.0, 8.0, 1.0, bins=8).with_counts(counts + 100)
+    assert wide.narrowed() is wide
+    assert wide.with_counts(counts).counts[2] == 950
+    assert Cut(0.0, 8.0, 1.0, bins=8, zeros=True).with_counts(counts).kept() == (0.0, 8.0)
 
 
 @pytest.mark.parametrize(
     ("given", "code"),
     [
+        ({"weights": (1,), "stddev": 1, "cuts": 0}, "out-of-range"),
         ({"weights": (), "stddev": 1}, "empty"),
         ({"weights": (1,)}, "missing-argument"),
         ({"weights": (1,), "stddev": 1, "scale": 1}, "conflicting-arguments"),
@@ -212,6 +270,34 @@ def test_a_fit_without_bounds_is_one_charge_within_epsilon(model: Any) -> None:
     assert fitted.release_.found[0].startswith("x0 from")
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.ranges_, fitted.ranges_)
+
+
+BINNED = [
+    dp.learn.AdditiveClassifier(classes=[0, 1], steps=10),
+    dp.learn.AdditiveRegressor(steps=10),
+    dp.learn.BoostedTreesClassifier(classes=[0, 1], rounds=10),
+    dp.learn.BoostedTreesRegressor(rounds=10),
+    dp.learn.RandomForestClassifier(classes=[0, 1], n_estimators=5),
+    dp.learn.RandomForestRegressor(n_estimators=5),
+]
+
+
+@pytest.mark.parametrize("model", BINNED, ids=lambda model: type(model).__name__)
+def test_a_model_over_bins_finds_what_is_not_declared_in_one_charge(model: Any) -> None:
+    X, y = data(2000)
+    goal = (y > 150).astype(int) if hasattr(model, "classes") else y
+    book = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=9, delta=1e-4))
+    declared = {1: (0, 4000)}
+    fitted = base.BaseEstimator.__sklearn_clone__(model).set_params(ledger=book, ranges=declared).fit(X, goal)
+    assert len(book.entries()) == 1
+    assert 0.99e-6 < fitted.release_.guarantee.delta_at(epsilon=1) <= 1e-6
+    named = [text.partition(" from ")[0] for text in fitted.release_.found]
+    assert named == ["x0", "x2", *([] if hasattr(model, "classes") else ["the target"])]
+    assert fitted.release_.value["ranges"].shape == (len(named), 2)
+    if not hasattr(model, "classes"):
+        assert fitted.target_range_ == tuple(fitted.release_.value["ranges"][-1])
+        known = fitted.set_params(ranges=[(-9, 9), (0, 4000), (4, 6)]).fit(X, goal)
+        assert known.release_.found[0].startswith("the target from")
 
 
 def test_bounds_are_found_in_batches_as_in_memory() -> None:

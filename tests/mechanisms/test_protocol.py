@@ -13,6 +13,7 @@ from discreet.guarantees.accuracy import Accuracy
 from discreet.mechanisms import protocol
 from discreet.mechanisms.combine import Subsampled
 from discreet.mechanisms.counts.factorization import PrefixSums
+from discreet.mechanisms.counts.stream_sums import StreamSums
 from discreet.mechanisms.protocol import Mechanism
 from discreet.mechanisms.quantiles.quantile import Quantile
 from discreet.mechanisms.reports.randomized_response import RandomizedResponse
@@ -37,6 +38,7 @@ OFFERED = {
         {"ReadsSensitivity", "ChecksShape", "AsksItself"},
     ),
     "PrefixSums": (PrefixSums(points=8, stddev=1), {"ChecksShape", "GoesOn"}),
+    "StreamSums": (StreamSums(points=8, stddev=1), {"ChecksShape", "GoesOn"}),
 }
 PARTS = [name for name, part in vars(protocol).items() if getattr(part, "_is_runtime_protocol", False)]
 

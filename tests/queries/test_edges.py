@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import discreet as dp
-from discreet.mechanisms import KeySelection, PrefixSums, Quantile, SmallDatabase
+from discreet.mechanisms import KeySelection, PrefixSums, Quantile, SmallDatabase, StreamSums
 from discreet.queries import Ball, Domain, Grid, Histogram, Popularity, Ratings, VectorSum, Workload
 
 from ..refusing import refuses
@@ -67,6 +67,7 @@ REFUSED = {
     "a database without it": ({"a": [1]}, SmallDatabase(workload=BY_MARGINALS, size=5, rows=2, rate=1), None),
     "doubles for counts": (np.ones(4), PrefixSums(points=4, stddev=1), None),
     "too few counts": ([1, 2], PrefixSums(points=4, stddev=1), None),
+    "too few counts of a stream": ([1, 2], StreamSums(points=4, stddev=1), None),
     "a list of keys": ([1], KeySelection(scale=1, threshold=20), None),
     "a number to count": (3, NOISE, dp.Count()),
     "a predicate without its column": ({"a": np.ones(3)}, NOISE, dp.Count(lambda rows: rows["b"] > 1)),

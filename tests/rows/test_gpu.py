@@ -13,6 +13,7 @@ from discreet import testing
 from discreet.rows.examples import Examples, unit_of
 from discreet.rows.gpu import OnGpu, examples_of
 from discreet.rows.losses import Huber, HuberHinge, Logistic, Pinball, Poisson, Softmax
+from discreet.rows.unit_rows import UnitRows, unit_length
 
 
 def gpu() -> Any:
@@ -95,3 +96,31 @@ def test_ranges_samples_and_several_classes_work_there_too() -> None:
     three = np.digitize(rows[:, 0], [-0.2, 0.2])
     many = dp.learn.LogisticRegression(classes=[0, 1, 2]).fit(there, three)
     assert many.score(rows, three) > 0.6
+
+
+@pytest.mark.parametrize("columns", [12, 400])
+def test_a_classifier_on_features_is_trained_where_they_live(columns: int) -> None:
+    torch = gpu()
+    rows, goal = data(20_000, columns)
+    labels = np.digitize(rows[:, 0] + 2 * goal, [0.3, 1.6])
+    model = dp.learn.FeatureClassifier(epsilon=8, delta=1e-6, classes=[0, 1, 2], n_samples=20_000, steps=60)
+    there = torch.tensor(rows, device="cuda")
+    with testing.frozen(3):
+        here = model.fit(rows, labels).coef_
+    with testing.frozen(3):
+        model.fit(there, torch.tensor(labels, device="cuda"))
+    assert np.linalg.norm(model.coef_ - here) < 0.05 * np.linalg.norm(here)
+    assert (model.predict(there) == model.predict(rows)).mean() > 0.999
+
+
+def test_features_of_unit_length_add_up_on_the_device_as_on_the_host() -> None:
+    torch = gpu()
+    rows, goal = data(3000, 300)
+    rows[5, 7], goal[9] = np.nan, np.nan
+    there, here = unit_length(torch.tensor(rows, device="cuda")), unit_length(rows)
+    assert there.is_cuda
+    assert np.abs(there.cpu().numpy() - here).max() < 1e-6
+    total = UnitRows(there, torch.tensor(goal, device="cuda")).total()
+    fewer = UnitRows(there[1:], torch.tensor(goal[1:], device="cuda")).total()
+    assert (total - fewer == UnitRows(there[:1], torch.tensor(goal[:1], device="cuda")).total()).all()
+    assert np.abs((total - UnitRows(here, goal).total()).astype(float)).max() <= 3000

@@ -158,7 +158,18 @@ def test_each_block_has_a_budget_of_its_own_where_units_live_in_one() -> None:
         with pytest.raises(dp.errors.BudgetExhausted):
             wide.sql("SELECT SUM(cost) AS n FROM visits", epsilon=1)
     assert database.part("2024-03").sql(BY_CITY, epsilon=2).cost.epsilon == 2
-    assert database.ledger.verify() is None or database.ledger.verify()
+    assert database.ledger.verify() == database.ledger.count + 1
+
+
+def test_a_row_is_in_one_block_so_each_has_a_budget() -> None:
+    database = opened({"row": True, "per": "month"}, limit=1)
+    rows = {name: exact(database.part(name), "SELECT COUNT(*) AS n FROM visits") for name in ("2024-01", "2024-02")}
+    assert rows == {"2024-01": [(3,)], "2024-02": [(2,)]}
+    with pytest.raises(dp.errors.BudgetExhausted):
+        database.part("2024-01").sql(BY_CITY, epsilon=0.5)
+    with pytest.raises(dp.errors.BudgetExhausted):
+        database.sql(BY_CITY, epsilon=0.5)
+    assert dp.row(per="month").same_kind(dp.row())
 
 
 def test_what_is_asked_about_everything_is_charged_to_every_part() -> None:

@@ -49,6 +49,11 @@ LEARNING = {
         "Models compute with numbers, and which texts occur is private.",
         "`learn.OneHot(categories=[…])` first",
     ),
+    "learn-features-failed": Explained(
+        "`FeatureClassifier(features=scaler)` with a scaler that refuses missing numbers",
+        "Whether it fails depends on single rows, and its message may quote one.",
+        "a transformer that accepts any row, such as one that begins with `np.nan_to_num`",
+    ),
     "learn-text-files": Explained(
         "`fit_batches(dataset)` of CSV or JSON files",
         "They have no column types, so that one odd cell could stop the fit and be noticed.",

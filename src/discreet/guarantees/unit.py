@@ -19,7 +19,8 @@ class Unit:
     """What a release hides: all rows of a person, those of one block of time, or one row.
 
     Neighbors differ in one unit, by `add_or_remove` (the default) or by `replace`. With `replace`, the number of units
-    is public. With `per`, a unit is what one person has in one block of time, such as a month. With `lives_in`, the
+    is public. With `per`, a unit is what one person has in one block of time, such as a month,
+    or a row, which is in one block. With `lives_in`, the
     rows of a person count only where this column has the one value that is the person's.
 
     >>> person("patient_id")
@@ -47,11 +48,8 @@ class Unit:
             raise InvalidArgument(f"per must be one of {', '.join(BLOCKS)}.", code="not-an-option")
         if self.lives_in is not None and (not isinstance(self.lives_in, str) or not self.lives_in):
             raise InvalidArgument('lives_in must name a column, such as "region".', code="wrong-type")
-        if self.column is None and (self.per or self.lives_in):
-            raise InvalidArgument(
-                "per and lives_in are for people. A single row is in one part anyway: leave them out.",
-                code="rows-protected",
-            )
+        if self.column is None and self.lives_in:
+            raise InvalidArgument("lives_in is for people. Leave it out for rows.", code="rows-protected")
         if self.per and self.lives_in:
             raise InvalidArgument(
                 "A unit lives in one block of time (per) or in one part of the people (lives_in). Give one of them.",
@@ -73,8 +71,8 @@ class Unit:
         return self.per or self.lives_in
 
     def same_kind(self, other: Unit) -> bool:
-        """Whether both protect the same rows of the same column, for any relation."""
-        return (self.column, self.per) == (other.column, other.per)
+        """Whether both protect the same rows of the same column, for any relation. A row is the same in any block."""
+        return self.column == other.column and (self.column is None or self.per == other.per)
 
 
 def person(
@@ -90,16 +88,18 @@ def person(
     return Unit(column, neighbors, per, lives_in)
 
 
-def row(*, neighbors: Relation = "add_or_remove") -> Unit:
-    """Protect single rows. Use it only if each person has one row."""
-    return Unit(None, neighbors)
+def row(*, neighbors: Relation = "add_or_remove", per: Block | None = None) -> Unit:
+    """Protect single rows. Use it only if each person has one row. With `per`, each block of time has its own budget,
+    because a row is in one of them.
+    """
+    return Unit(None, neighbors, per)
 
 
 def check_whole_person(unit: Unit, what: str) -> None:
     """Refuse a unit that is one person in one block of time, where the blocks of rows are not known: all rows of a
     person would count as one unit, and without one block they would be another unit, not none.
     """
-    if unit.per is not None:
+    if unit.per is not None and unit.column is not None:
         raise InvalidArgument(
             f"{what} does not know when its rows happened, and the ledger protects one person in one {unit.per}. Use a "
             "policy with [tables.visits.time] and dp.connect, or a ledger that protects a person.",

@@ -16,7 +16,8 @@ from discreet.learn.plots import plot_accuracy, plot_learning_curve
 from discreet.learn.preprocessing import OneHot, RangeScaler, StandardScaler
 from discreet.learn.regression import HuberRegressor, PoissonRegressor, QuantileRegressor
 from discreet.learn.search import PrivateSearch
-from discreet.mechanisms.learning.descent import Descent, enough_steps, plain_descent
+from discreet.mechanisms.learning.descent import Descent
+from discreet.mechanisms.learning.plain_descent import enough_steps, plain_descent
 from discreet.rows.convex import Affine, Box, Projection, Simplex, WithinRadius
 
 __all__ = [

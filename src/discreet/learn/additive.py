@@ -16,14 +16,13 @@ from discreet.exact.rational import Number, check_count, exactly, float_up
 from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy
 from discreet.learn.base import check_is_fitted, keep_columns
-from discreet.learn.bin_columns import Columns, place_of_column
+from discreet.learn.bin_columns import Columns, names_or_places, place_of_column
 from discreet.learn.bin_tables import ColumnBins
-from discreet.learn.binned_models import BinnedClassifier, BinnedModel, BinnedRegressor, Layout, UnbinnedRows
+from discreet.learn.binned_models import BinnedClassifier, BinnedModel, BinnedRegressor, Layout
 from discreet.learn.shapes import CONFIDENCE, Shape, plot_shapes
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.additive_descent import AdditiveDescent
 from discreet.releases import below_title
-from discreet.rows.arrays import on_host
 from discreet.rows.containers import Data
 from discreet.rows.losses import Softmax
 
@@ -58,10 +57,11 @@ class Additive(BinnedModel):
     _final_noise, _slope = 0.7, 0.5  # noise that may stay in a weight, and where the slope of a row is clipped
     shapes_: dict[str, Shape]
     intercept_: Any
+    _asked: str
 
     # --- before fitting -------------------------------------------------------------------------------------
 
-    def _mechanism(self, layout: Layout, size: int | None = None) -> AdditiveDescent:
+    def _within(self, layout: Layout, goal: Any, size: int | None) -> AdditiveDescent:
         if not exactly(self.delta):
             raise InvalidArgument(
                 "An additive model needs Gaussian noise, and so a delta, such as 1e-6. For pure ε, use Bins in front "
@@ -73,8 +73,7 @@ class Additive(BinnedModel):
         weights = tables.dimension * many
         norm = tables.longest * exactly(self._slope if self.clip is None else self.clip)
         return AdditiveDescent.for_guarantee(
-            self._goal(),
-            find=len(layout.unknown) + self._finds_target(),
+            goal,
             unit=self._unit(),
             rows_per_person=self._rows(),
             dimension=weights,
@@ -96,18 +95,13 @@ class Additive(BinnedModel):
         """Learn from rows of features and their targets: one release, charged before the rows are read."""
         columns, goal, declared = self._opened(X, y)
         layout = Layout(tuple(declared), self._pairs(columns))
-        mechanism = self._mechanism(layout)
-        asked = f"{type(self).__name__} of {len(declared)} columns in {mechanism.steps} steps"
-        release = self._release(
-            lambda: UnbinnedRows(self, columns, layout, on_host(self._numbered(goal)), layout.examples),
-            mechanism,
-            self._promised(mechanism),
-            asked,
-        )
+        release, mechanism = self._learn(layout, columns, goal, layout.examples, "{0.steps} steps")
         known = replace(mechanism, size=release.value["size"], progress=None)
         self.release_ = replace(release, _mechanism=Fitted(known, float(release.value["gap"])))
         self.n_iter_ = mechanism.steps
         self._layout = layout
+        # parameters may be set to others later
+        self._asked = f"ε = {float(exactly(self.epsilon)):.3g}, δ = {float(exactly(self.delta)):.3g}"
         keep_columns(self, len(columns), None if columns.names is None else list(columns.names))
         self._settle(known)
         return self
@@ -121,12 +115,20 @@ class Additive(BinnedModel):
             if first == second:
                 raise InvalidArgument("A pair needs two different columns.", code="duplicates")
             found.append((first, second))
+        names = names_or_places(columns.names, len(columns))
+        called = [*names, *(pair_name(names[first], names[second]) for first, second in found)]
+        if len(set(called)) != len(called):
+            raise InvalidArgument(
+                "Two shapes would have the same name. Name each pair once, and rename a column that is called like a "
+                "pair.",
+                code="duplicates",
+            )
         return tuple(found)
 
     def _settle(self, descent: AdditiveDescent) -> None:
         """Use what was released as the model."""
         value = self.release_.value
-        ranges, weights = value["ranges"], np.atleast_2d(value["weights"])
+        ranges, weights = value.get("ranges"), np.atleast_2d(value["weights"])
         self._take_ranges(ranges)
         parts = self._layout.tables().values(weights)
         band = self._spread() * _band(descent, float(value["size"]))
@@ -139,7 +141,7 @@ class Additive(BinnedModel):
             shapes[one.name] = _shape(one, (part - middle[:, None])[: many if many > 1 else 1], band, self._spread())
         for (first, second), part in zip(pairs, parts[len(bins) :], strict=True):
             both = tuple(_shape(one, np.zeros((1, one.bins)), 0.0, 1.0) for one in (first, second))
-            name = f"{first.name} & {second.name}"
+            name = pair_name(first.name, second.name)
             labels = tuple(f"{a} & {b}" for a in first.labels() for b in second.labels())
             shapes[name] = Shape(name, labels, _squeezed(part * self._spread()), band, parts=both)
         self.shapes_, self._bins, self._paired = shapes, bins, pairs
@@ -201,13 +203,17 @@ class Additive(BinnedModel):
             known = None if names is None else list(names)
             places = [place_of_column(one, known, self.n_features_in_) for one in columns]
             shown = [self.shapes_[self._bins[place].name] for place in places]
-        epsilon = f"ε = {float(exactly(self.epsilon)):.3g}, δ = {float(exactly(self.delta)):.3g}"
-        title = f"{type(self).__name__} with {epsilon}: shapes with 95% bands of the noise"
+        title = f"{type(self).__name__} with {self._asked}: shapes with 95% bands of the noise"
         classes = [str(one) for one in getattr(self, "classes_", [])]
         return plot_shapes(shown, classes, title + below_title(self.release_), self._unit_of_scores(), path)
 
     def _unit_of_scores(self) -> str:
         return "log-odds"
+
+
+def pair_name(first: str, second: str) -> str:
+    """What the shape of a pair of columns is called."""
+    return f"{first} & {second}"
 
 
 def _shape(bins: ColumnBins, values: Floats, band: float, spread: float) -> Shape:

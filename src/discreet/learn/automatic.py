@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_bound, exactly
 from discreet.guarantees.guarantee import Approx
-from discreet.mechanisms.learning.found_ranges import NARROWED, SHARE, WithFoundRanges
+from discreet.mechanisms.learning.found_ranges import BINNED
+from discreet.mechanisms.learning.with_found_ranges import ROUGH, SHARE, WithFoundRanges
 from discreet.releases import Release
 from discreet.rows.rounding import RoundedRows
 from discreet.rows.unbounded import UnboundedRows
@@ -60,11 +61,13 @@ def with_ranges(
     target: bool = False,
     found: bool | None = None,
     narrowed: tuple[float, float] | None = None,
+    binned: bool = False,
 ) -> Any:
     """The mechanism `then` makes, or one that first finds the ranges that are not declared, within the same cost.
 
     The target counts more than a feature, because all predictions depend on its range. `narrowed` is its declared
-    range, if the part of it in which targets are is to be found.
+    range, if the part of it in which targets are is to be found. Ranges of a model over bins, `binned`, are cut twice
+    and may be rough, because numbers outside are in the nearest bin.
     """
     wanted = finds_features(model) if found is None else found
     goals = target or narrowed is not None
@@ -77,7 +80,8 @@ def with_ranges(
         then=then,
         unit=model._unit(),
         rows_per_person=model._rows(),
-        share=SHARE if wanted or target else NARROWED,
+        share=SHARE if (wanted or target) and not binned else ROUGH,
+        cuts=BINNED if binned else 1,
         outer=() if narrowed is None else (None,) * (features * wanted) + (narrowed,),
     )
 

@@ -18,7 +18,7 @@ from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit, row
 from discreet.learn.automatic import is_auto, show_found
-from discreet.learn.surroundings import Sent, refuse_lost, warn_of_steps_before
+from discreet.learn.surroundings import Sent, refuse_lost, warn_of_surroundings
 from discreet.ledger import Ledger, cost_of
 from discreet.releases import Release
 from discreet.rows import columns_of, doubles, has_width, labels, names_of, on_device, place_of, table
@@ -82,7 +82,7 @@ class Private(Closed, BaseEstimator):  # type: ignore[misc]
         names: tuple[int, list[str] | None] | None = None,
     ) -> Release:
         """Release through the door. `names` is the number of features and their names, if ranges may be found."""
-        warn_of_steps_before(self)
+        warn_of_surroundings(self)
         release = through(read, mechanism, self._stated(guarantee), ledger=self.ledger, asked=asked)
         return release if names is None else show_found(release, *names)
 
@@ -269,6 +269,10 @@ def declared_classes(classes: Any) -> list[Any]:
     listed = list(classes)
     if len(listed) < 2 or len(set(listed)) != len(listed):
         raise InvalidArgument("classes must have at least two labels, all different.", code="learn-classes")
+    if any(isinstance(one, tuple | frozenset) for one in listed):
+        raise InvalidArgument(
+            "A class must be one number or one text. Join the parts of a label, as in 'a, b'.", code="learn-classes"
+        )
     return listed
 
 

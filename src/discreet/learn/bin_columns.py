@@ -6,7 +6,7 @@ category, has a bin of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
+from discreet.learn.automatic import rows_in_memory
 from discreet.learn.base import places_of
-from discreet.rows import cell_columns, column, columns_of, doubles, has_width, names_of, table
+from discreet.rows import cell_columns, column, columns_of, doubles, has_width, names_of, none_of, table
 from discreet.rows.arrays import is_spark_dataframe, on_host
-from discreet.rows.arrow import in_arrow, is_text, plain
+from discreet.rows.arrow import in_arrow, is_text, plain, whole_in_arrow
 from discreet.rows.containers import objects
+from discreet.rows.unbounded import UnboundedRows
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -64,10 +66,10 @@ class Columns:
 
     def kind(self, place: int) -> str:
         """The type of a column, by its container alone."""
-        part = self.parts[place]
-        kept = in_arrow(part[:0])
+        part, empty = self.parts[place], none_of(self.parts[place])
+        kept = in_arrow(empty)
         own = getattr(part, "dtype", None)
-        kind = column(part[:0]).dtype.kind
+        kind = column(empty).dtype.kind
         if kind == "O" and getattr(own, "na_value", None) is not None:  # numbers of pandas with a mask
             kind = getattr(own, "kind", "O")
         if kind in "biu":
@@ -78,14 +80,23 @@ class Columns:
 
     def is_boolean(self, place: int) -> bool:
         """Whether a column has only True and False, by its type."""
-        return (
-            column(self.parts[place][:0]).dtype.kind == "b" or str(getattr(self.parts[place], "dtype", "")) == "boolean"
-        )
+        part = self.parts[place]
+        return column(none_of(part)).dtype.kind == "b" or str(getattr(part, "dtype", "")) == "boolean"
 
     def numbers(self, place: int) -> Floats:
         """The cells of a column as doubles. NaN for a cell that is not a number."""
         with np.errstate(all="ignore"):  # a warning would reveal something about a cell
             return doubles(self.parts[place]).astype(np.float64, copy=False)
+
+    def unbounded(self, chosen: list[int], within: Callable[[Floats], Any], targets: Any = None) -> UnboundedRows:
+        """These columns, and the targets if they are given, before their ranges are known. `within` gives the rows for
+        the mechanism that follows.
+        """
+        cells = np.empty((self.rows, len(chosen)))
+        for place, one in enumerate(chosen):
+            cells[:, place] = self.numbers(one)
+        found = {"finds_features": bool(chosen), "finds_target": targets is not None}
+        return UnboundedRows(rows_in_memory(cells, targets), within, features=len(chosen), **found)
 
     def places(self, place: int, choices: Sequence[Any]) -> Codes:
         """The position of each cell among the choices, or their number for any other cell."""
@@ -93,7 +104,10 @@ class Columns:
         kept = in_arrow(part)
         if kept is not None and is_text((known := plain(kept)).type):
             return _places_of_text(known, choices)
-        found = places_of(column(part), list(choices))
+        values = column(part)
+        if whole_in_arrow(part) is not None:  # the same with and without missing values: compared as Python compares
+            values = values.astype(object)
+        found = places_of(values, list(choices))
         return np.where(np.isnan(found), len(choices), found).astype(np.int64)
 
 
@@ -135,6 +149,8 @@ def _places_of_text(known: Any, choices: Sequence[Any]) -> Codes:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if known.type == pa.string_view():  # Arrow cannot look up views
+        known = known.cast(pa.large_string())
     texts = [place for place, choice in enumerate(choices) if isinstance(choice, str)]
     listed = pa.array([str(choices[place]) for place in texts], type=known.type)
     found = np.asarray(pc.fill_null(pc.index_in(known, value_set=listed), len(texts)), dtype=np.int64)

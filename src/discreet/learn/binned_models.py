@@ -14,10 +14,18 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_count, exactly
 from discreet.extras import need
 from discreet.guarantees.guarantee import Guarantee
+from discreet.learn.automatic import is_auto, with_ranges, within_ranges
 from discreet.learn.base import Private, column_of, declared_classes, numbers_of, places_of
-from discreet.learn.bin_columns import Columns, Declared, declare, declared_width, place_of_column
+from discreet.learn.bin_columns import (
+    Columns,
+    Declared,
+    declare,
+    declared_width,
+    place_of_column,
+)
 from discreet.learn.bin_tables import PAIRED, ColumnBins, bins_for, pair_features
-from discreet.rows.binned import BinnedExamples, BinTables, NumberColumns
+from discreet.rows.arrays import on_host
+from discreet.rows.binned import BinnedExamples, BinTables
 from discreet.rows.containers import Data
 from discreet.rows.losses import Huber, Logistic, Loss, Softmax
 
@@ -76,27 +84,6 @@ def _parts(declared: Declared) -> int:
     return 24 if declared.kind == "whole numbers" and 0 < span < 24 else PAIRED
 
 
-class UnbinnedRows:
-    """The rows of a fit, whose bins may depend on ranges that are found first. `make` gets their bins and targets."""
-
-    def __init__(
-        self, model: BinnedModel, columns: Columns, layout: Layout, targets: Any, make: Callable[[Any, Any], Any]
-    ) -> None:
-        self._model, self._columns, self._layout, self._targets, self._make = model, columns, layout, targets, make
-        own = [columns.numbers(place) for place in layout.unknown]
-        self.unknown = NumberColumns([*own, *([targets] if model._finds_target() else [])])
-
-    def __reduce__(self) -> Any:
-        raise InvalidArgument(
-            "The rows of a model cannot be pickled: they are private. Pickle the fitted model.", code="not-pickled"
-        )
-
-    def binned(self, ranges: Any) -> Any:
-        """The rows in their bins."""
-        goal = self._model._scaled(self._targets, None if ranges is None else ranges[-1])
-        return self._make(self._layout.codes(self._columns, ranges), goal)
-
-
 class BinnedModel(Private):
     """A model over the bins of its columns. Ranges that are not declared are found within its release."""
 
@@ -116,8 +103,41 @@ class BinnedModel(Private):
         """Targets in the unit of the score."""
         return targets
 
-    def _mechanism(self, layout: Layout, size: int | None = None) -> Any:
+    def _within(self, layout: Layout, goal: Any, size: int | None) -> Any:
+        """The mechanism that works within known ranges, for this guarantee."""
         raise NotImplementedError
+
+    def _mechanism(self, layout: Layout, size: int | None = None) -> Any:
+        return with_ranges(
+            self,
+            len(layout.unknown),
+            lambda goal: self._within(layout, goal, size),
+            target=self._finds_target(),
+            found=bool(layout.unknown),
+            binned=True,
+        )
+
+    def _learn(self, layout: Layout, columns: Columns, goal: Any, make: Callable[[Any, Any], Any], how: str) -> Any:
+        """One release, charged before the rows are read, and the mechanism. `make` gets the bins of rows and their
+        targets.
+        """
+        plan = self._mechanism(layout)
+        mechanism = within_ranges(plan)
+
+        def rows() -> Any:
+            targets = on_host(self._numbered(goal))
+
+            def within(ranges: Any) -> Any:
+                scaled = self._scaled(targets, None if ranges is None else ranges[-1])
+                return make(layout.codes(columns, ranges), scaled)
+
+            if plan is mechanism:
+                return within(None)
+            return columns.unbounded(layout.unknown, within, targets if self._finds_target() else None)
+
+        names = [layout.declared[place].name for place in layout.unknown]
+        asked = f"{type(self).__name__} of {len(columns)} columns in {how.format(mechanism)}"
+        return self._release(rows, plan, self._promised(plan), asked, (len(names), names)), mechanism
 
     def _take_ranges(self, ranges: Any) -> None:
         """Store what predictions need besides the fit: the classes, or the range of the target."""
@@ -210,14 +230,17 @@ class BinnedRegressor(_mixins.RegressorMixin, BinnedModel):  # type: ignore[misc
         return Huber(2.0)  # the clip of the slope decides from where the error counts linearly
 
     def _finds_target(self) -> bool:
-        return self.target_range is None or isinstance(self.target_range, str)
+        return is_auto(self.target_range)
 
     def _numbered(self, y: Any) -> Any:
         return numbers_of(y)
 
     def _ends(self, found: Any) -> tuple[float, float]:
         given: Any = found if self._finds_target() else self.target_range
-        low, high = (float(end) for end in given)
+        try:
+            low, high = (float(end) for end in given)
+        except (TypeError, ValueError):
+            raise InvalidArgument("target_range must be two numbers, such as (0, 100).", code="wrong-type") from None
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise InvalidArgument(
                 "target_range must be two finite numbers, the smaller one first.", code="ends-out-of-order"
@@ -244,11 +267,3 @@ class BinnedRegressor(_mixins.RegressorMixin, BinnedModel):  # type: ignore[misc
     def predict(self, X: Data) -> Any:
         """The prediction for each row, within the range of the target."""
         return np.clip(self._scores(X)[0], *self.target_range_)
-
-
-class TreeRegressor(BinnedRegressor):
-    """A regressor whose trees give scores between −1 and 1, the ends of the range of the target."""
-
-    def _scores(self, X: Data) -> Floats:
-        low, high = getattr(self, "target_range_", (-1.0, 1.0))
-        return super()._scores(X) * self._spread() + low / 2 + high / 2

@@ -16,8 +16,7 @@ from discreet.learn.base import Planned, check_is_fitted, feature_names_of, keep
 from discreet.learn.bin_columns import Columns, declare, declared_width
 from discreet.learn.bin_tables import EQUAL, ColumnBins, bins_for
 from discreet.ledger import Ledger
-from discreet.mechanisms.learning.quantile_ranges import QuantileRanges
-from discreet.rows.binned import NumberColumns
+from discreet.mechanisms.learning.found_ranges import BINNED, FoundRanges
 from discreet.rows.containers import Data
 
 _mixins: Any = need("sklearn.base", "learn", "discreet.learn")
@@ -61,9 +60,9 @@ class Bins(_mixins.TransformerMixin, Planned):  # type: ignore[misc]
         self.components, self.epsilon, self.delta = components, epsilon, delta
         self.rows_per_person, self.ledger = rows_per_person, ledger
 
-    def _plan(self, features: int) -> QuantileRanges:
-        return QuantileRanges.for_guarantee(
-            self._goal(), columns=features, unit=self._unit(), rows_per_person=self._rows()
+    def _plan(self, features: int) -> FoundRanges:
+        return FoundRanges.for_guarantee(
+            self._goal(), weights=(1,) * features, cuts=BINNED, unit=self._unit(), rows_per_person=self._rows()
         )
 
     def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:
@@ -85,10 +84,11 @@ class Bins(_mixins.TransformerMixin, Planned):  # type: ignore[misc]
         if unknown:
             plan = self._plan(len(unknown))
             self.release_ = self._release(
-                lambda: NumberColumns([columns.numbers(place) for place in unknown]),
+                lambda: columns.unbounded(unknown, lambda ranges: ranges),
                 plan,
                 self._promised(plan),
                 f"Bins of {len(unknown)} columns",
+                (len(unknown), [declared[place].name for place in unknown]),
             )
             found = dict(zip(unknown, self.release_.value["ranges"], strict=True))
         self.bins_ = [bins_for(one, found.get(place), parts) for place, one in enumerate(declared)]

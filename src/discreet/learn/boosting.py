@@ -10,23 +10,19 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, exactly
-from discreet.learn.base import check_is_fitted, keep_columns
-from discreet.learn.binned_models import BinnedClassifier, BinnedModel, Layout, TreeRegressor, UnbinnedRows
+from discreet.learn.binned_models import BinnedClassifier, Layout
+from discreet.learn.tree_models import TreeModel, TreeRegressor, public_bins
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.boosted_trees import SHAPES, BoostedTrees
-from discreet.rows.arrays import on_host
 from discreet.rows.containers import Data
-from discreet.rows.leaves import Bins, LeafRows, Tree, public_words
+from discreet.rows.leaves import Tree
 
 Floats = NDArray[np.float64]
 ROUNDS = 3000
 """The trees, if nothing is set. Chosen on generated tables, as are the two numbers of each class."""
-BLOCK = 2**15
-DRAWN = 500
-"""The rows that importances are measured on."""
 
 
-class Boosted(BinnedModel):
+class Boosted(TreeModel):
     """What both kinds of boosted trees share.
 
     `ranges`, `categories` and `n_samples` are declared as for additive models. Ranges that are not declared are found
@@ -39,21 +35,19 @@ class Boosted(BinnedModel):
     """
 
     _final_noise, _slope = 0.7, 0.5  # noise that may stay in a score, and where the slope of a row is clipped
-    _mixed: tuple[Floats, Floats] | None
 
-    def _mechanism(self, layout: Layout, size: int | None = None) -> BoostedTrees:
+    def _within(self, layout: Layout, goal: Any, size: int | None) -> BoostedTrees:
         if not exactly(self.delta):
             raise InvalidArgument(
                 "Boosted trees need Gaussian noise, and so a delta, such as 1e-6. For pure ε, use a random forest.",
                 code="needs-delta",
             )
-        declared, bins = self.n_samples if size is None else size, layout.bins(None)
+        declared = self.n_samples if size is None else size
         return BoostedTrees.for_guarantee(
-            self._goal(),
-            find=len(layout.unknown) + self._finds_target(),
+            goal,
             unit=self._unit(),
             rows_per_person=self._rows(),
-            bins=Bins(tuple(one.bins for one in bins), tuple(one.choices is None for one in bins)),
+            bins=public_bins(layout),
             loss=self._loss(),
             clip=self._slope if self.clip is None else self.clip,
             rounds=ROUNDS if self.rounds is None else check_count(self.rounds, "rounds"),
@@ -64,97 +58,18 @@ class Boosted(BinnedModel):
 
     def fit(self, X: Data, y: Data) -> Self:
         """Learn from rows of features and their targets: one release, charged before the rows are read."""
-        columns, goal, declared = self._opened(X, y)
-        layout = Layout(tuple(declared), ())
-        mechanism = self._mechanism(layout)
-        asked = f"{type(self).__name__} of {len(declared)} columns in {mechanism.rounds} rounds"
-        self.release_ = self._release(
-            lambda: UnbinnedRows(self, columns, layout, on_host(self._numbered(goal)), LeafRows),
-            mechanism,
-            self._promised(mechanism),
-            asked,
-        )
+        mechanism = self._grow(X, y, "{0.rounds} rounds")
         self.n_iter_ = mechanism.rounds
-        keep_columns(self, len(columns), None if columns.names is None else list(columns.names))
-        value = self.release_.value
-        self._take_ranges(value["ranges"])
-        self._bins, self._public = layout.bins(value["ranges"]), mechanism.bins
-        self._left = mechanism.left_in_leaves(float(value["size"]))
-        self._mixed = None
+        self._left = mechanism.left_in_leaves(float(self.release_.value["size"]))
         return self
 
-    @property
-    def feature_importances_(self) -> Floats:
-        """The share of each column in the variance of the scores, without what noise alone would give."""
-        return self._importances()[0]
-
-    @property
-    def importance_noise_(self) -> Floats:
-        """What noise alone would give each column, at most, in the unit of `feature_importances_`."""
-        return self._importances()[1]
-
-    def _importances(self) -> tuple[Floats, Floats]:
-        check_is_fitted(self)
-        if self._mixed is None:
-            change, noise = importances(
-                self._trees(), np.asarray(self.release_.value["values"]), self._left, self._public
-            )
-            above = np.maximum(change - noise, 0)
-            whole = max(float(above.sum()), float(noise.max()), 1e-300)
-            self._mixed = above / whole, noise / whole
-        return self._mixed
-
-    def _scores(self, X: Data) -> Floats:
-        """Classes × rows."""
-        check_is_fitted(self)
-        columns = self._known_columns(X)
-        codes = [one.codes(columns, place) for place, one in enumerate(self._bins)]
-        return summed(self._trees(), np.asarray(self.release_.value["values"]), codes)
+    def _leaf_values(self) -> Floats:
+        return np.asarray(self.release_.value["values"])
 
     def _trees(self) -> list[Tree]:
         value = self.release_.value
         weights = np.asarray(value["weights"])
         return [self._public.tree(int(value["seed"]), number, SHAPES, one) for number, one in enumerate(weights)]
-
-
-def summed(trees: list[Tree], values: Floats, codes: list[Any]) -> Floats:
-    """The sum of the values of the leaves that each row is in: classes × rows."""
-    many = len(codes[0])
-    scores = np.zeros((values.shape[1], many))
-    for start in range(0, many, BLOCK):
-        part = [one[start : start + BLOCK] for one in codes]
-        block = scores[:, start : start + BLOCK]
-        for tree, leaves in zip(trees, values, strict=True):
-            block += leaves.take(tree.places(part), axis=1)
-    return scores
-
-
-def importances(trees: list[Tree], values: Floats, left: Floats, bins: Bins) -> tuple[Floats, Floats]:
-    """How much the scores change if one column is drawn anew, for each column, and how much of it is noise.
-
-    Both are half the mean square of the change, for `DRAWN` rows of cells that are drawn uniformly from the bins.
-    `left` is the standard deviation of the noise in the leaves of each tree.
-    """
-    rows = [_cells(number, size) for number, size in enumerate(bins.sizes)]
-    others = [_cells(len(rows) + number, size) for number, size in enumerate(bins.sizes)]
-    before = [tree.places(rows) for tree in trees]
-    change, noise = np.zeros(len(rows)), np.zeros(len(rows))
-    for column, other in enumerate(others):
-        moved = np.zeros((values.shape[1], DRAWN))
-        again = [*rows[:column], other, *rows[column + 1 :]]
-        for tree, place, leaves, one in zip(trees, before, values, left, strict=True):
-            if column in tree.columns:
-                there = tree.places(again)
-                moved += leaves.take(there, axis=1) - leaves.take(place, axis=1)
-                noise[column] += float(np.mean(there != place)) * one**2 * values.shape[1]
-        change[column] = float((moved * moved).sum()) / DRAWN / 2
-    return change, noise
-
-
-def _cells(number: int, size: int) -> Any:
-    """Cells drawn uniformly from the bins of a column, without the one for missing cells, the same in every model."""
-    words = public_words(0, number * DRAWN, DRAWN)
-    return (words % np.uint64(max(size - 1, 1))).astype(np.int64)
 
 
 class BoostedTreesClassifier(BinnedClassifier, Boosted):

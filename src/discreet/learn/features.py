@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -25,11 +25,11 @@ from discreet.learn.base import (
     places_of,
     table_of,
 )
-from discreet.learn.glm import MOMENTUM, Fitted, show_step
+from discreet.learn.glm_plan import MOMENTUM, Fitted, show_step
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.centered_descent import CenteredDescent
-from discreet.rows import has_width
-from discreet.rows.arrays import on_host
+from discreet.rows import has_width, on_device
+from discreet.rows.arrays import is_numpy, namespace, on_host, to_device_of
 from discreet.rows.containers import Data
 from discreet.rows.losses import Softmax
 from discreet.rows.scattering import Scattering as Transform
@@ -190,8 +190,7 @@ class FeatureClassifier(ClassifierMixin, Private):  # type: ignore[misc]
         width = int(table.shape[1])
 
         def read() -> UnitRows:
-            rows = unit_length(on_host(table)) if self.features is None else table
-            return UnitRows(rows, np.asarray(on_host(places_of(column, declared))))
+            return UnitRows(unit_length(table) if self.features is None else table, places_of(column, declared))
 
         plan = self._plan(width)
         asked = f"{type(self).__name__} of {width} features in {plan.descent.steps} steps"
@@ -205,21 +204,22 @@ class FeatureClassifier(ClassifierMixin, Private):  # type: ignore[misc]
             keep_columns(self, width, names)
         return self
 
-    def _featured(self, X: Data) -> NDArray[np.float32]:
-        """Features of unit length. The transform is public, and we take your word that it treats each row by itself."""
+    def _featured(self, X: Data) -> Any:
+        """Features of unit length, on their own device. The transform is public, and we take your word that it treats
+        each row by itself.
+        """
         if self.features is None:
             found = known_table(self, X)
-        elif callable(getattr(self.features, "transform", None)):
-            fit = getattr(self.features, "fit", None) if isinstance(self.features, Scattering) else None
-            found = (fit(X) if fit else self.features).transform(X)
-        elif callable(self.features):
-            found = self.features(X)
+        elif isinstance(self.features, Scattering):
+            found = self.features.fit(X).transform(X)
+        elif callable(change := getattr(self.features, "transform", self.features)):
+            found = _changed(change, X)
         else:
             raise InvalidArgument(
                 "features must be a transformer, a function from rows to features, or None.", code="wrong-type"
             )
-        rows = on_host(found)
-        if rows.ndim != 2 or rows.dtype.kind not in "fiub":
+        rows = found if on_device(found) else on_host(found)
+        if rows.ndim != 2 or (is_numpy(rows) and rows.dtype.kind not in "fiub"):
             raise InvalidArgument("features must give an array of numbers: rows × features.", code="wrong-shape")
         return unit_length(rows)
 
@@ -236,9 +236,10 @@ class FeatureClassifier(ClassifierMixin, Private):  # type: ignore[misc]
                 f"X has {rows.shape[1]} features, but the model was fitted to {self.coef_.shape[1]}.",
                 code="wrong-shape",
             )
-        centered = (rows - self.center_) * self.scale_
-        centered /= np.maximum(np.sqrt((centered * centered).sum(1)), 1.0)[:, None]
-        return np.asarray(centered @ self.coef_.T + self.intercept_)
+        xp, center, weights = namespace(rows), to_device_of(self.center_, rows), to_device_of(self.coef_, rows)
+        centered = (rows - center) * self.scale_
+        centered /= xp.clip(xp.sqrt((centered * centered).sum(1)), 1.0, None)[:, None]
+        return np.asarray(on_host(centered @ weights.T) + self.intercept_)
 
     def predict(self, X: Data) -> NDArray[Any]:
         """The most likely class of each row."""
@@ -250,3 +251,16 @@ class FeatureClassifier(ClassifierMixin, Private):  # type: ignore[misc]
         scores = self._scores(X)
         grown = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(grown / grown.sum(axis=1, keepdims=True))
+
+
+def _changed(change: Callable[[Data], Any], X: Data) -> Any:
+    """What a transform of the user makes of the rows. Its own error may quote a row, and is not shown."""
+    try:
+        return change(X)
+    except Exception:
+        failed = InvalidArgument(
+            "features= failed on these rows. It must accept any row, including missing and infinite numbers: replace "
+            "them inside it. Its own error is not shown, because it may quote a row.",
+            code="learn-features-failed",
+        )
+    raise failed

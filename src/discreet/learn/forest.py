@@ -9,41 +9,44 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, exactly
 from discreet.guarantees.conversions import largest_mu
-from discreet.learn.base import check_is_fitted, keep_columns
-from discreet.learn.binned_models import BinnedClassifier, BinnedModel, Layout, TreeRegressor, UnbinnedRows
-from discreet.learn.boosting import Boosted, importances, summed
+from discreet.learn.binned_models import BinnedClassifier, Layout
+from discreet.learn.tree_models import TreeModel, TreeRegressor, public_bins
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.leaf_counts import LeafCounts
-from discreet.rows.arrays import on_host
 from discreet.rows.containers import Data
-from discreet.rows.leaves import Bins, LeafRows, Tree
+from discreet.rows.leaves import Tree
 
 Floats = NDArray[np.float64]
 TREES, DEPTH, FILLED = 100, 6, 50
 """The trees, their depth if the number of rows is not public, and how many deviations of a count should be in a leaf
 of average size otherwise. Chosen on generated tables.
 """
+DEEPEST = 16
+"""A deeper tree would have more leaves than memory holds, which would only be noticed after the charge."""
 SHRINK = 3.0
 """A leaf is moved toward the mean as if this many deviations of its noise were rows of it."""
 
 
-class Forest(BinnedModel):
+class Forest(TreeModel):
     """What both forests share.
 
     Every tree divides a few columns, drawn at random without looking at the data, into parts. `ranges` and `categories`
-    are declared as for additive models. Ranges that are not declared are found privately, for a tenth of the cost,
-    unless `delta` is 0. A tree has about 2^`max_depth` leaves. None chooses the depth from ε, and from `n_samples` if
-    the number of rows is public. `feature_importances_` and `importance_noise_` are those of `BoostedTreesClassifier`,
-    for the mean of the leaves.
+    are declared as for additive models. Ranges that are not declared are found privately, for a tenth of the cost. A
+    tree has about 2^`max_depth` leaves, and `max_depth` is at most 16. None chooses the depth from ε, and from
+    `n_samples` if the number of rows is public. `feature_importances_` and `importance_noise_` are those of
+    `BoostedTreesClassifier`, for the mean of the leaves.
     """
-
-    _mixed: tuple[Floats, Floats] | None
 
     def _depth(self) -> int:
         if self.max_depth is not None:
-            return check_count(self.max_depth, "max_depth")
+            if check_count(self.max_depth, "max_depth") > DEEPEST:
+                raise InvalidArgument(
+                    f"max_depth must be at most {DEEPEST}: every leaf of every tree is released.", code="out-of-range"
+                )
+            return int(self.max_depth)
         if self.n_samples is None:
             return DEPTH
         epsilon, delta = float(exactly(self.epsilon)), float(exactly(self.delta))
@@ -56,15 +59,14 @@ class Forest(BinnedModel):
     def _classes(self) -> int | None:
         raise NotImplementedError
 
-    def _mechanism(self, layout: Layout, size: int | None = None) -> LeafCounts:
-        bins, depth = layout.bins(None), self._depth()
-        columns = min(depth, len(bins))
+    def _within(self, layout: Layout, goal: Any, size: int | None) -> LeafCounts:
+        bins, depth = public_bins(layout), self._depth()
+        columns = min(depth, len(bins.sizes))
         return LeafCounts.for_guarantee(
-            self._goal(),
-            find=len(layout.unknown) + self._finds_target(),
+            goal,
             unit=self._unit(),
             rows_per_person=self._rows(),
-            bins=Bins(tuple(one.bins for one in bins), tuple(one.choices is None for one in bins)),
+            bins=bins,
             trees=self._many(),
             shape=(columns, min(16, max(2, round(2 ** (depth / columns))))),
             classes=self._classes(),
@@ -72,46 +74,17 @@ class Forest(BinnedModel):
 
     def fit(self, X: Data, y: Data) -> Self:
         """Learn from rows of features and their targets: one release, charged before the rows are read."""
-        columns, goal, declared = self._opened(X, y)
-        layout = Layout(tuple(declared), ())
-        mechanism = self._mechanism(layout)
-        asked = f"{type(self).__name__} of {len(declared)} columns in {mechanism.trees} trees"
-        self.release_ = self._release(
-            lambda: UnbinnedRows(self, columns, layout, on_host(self._numbered(goal)), LeafRows),
-            mechanism,
-            self._promised(mechanism),
-            asked,
-        )
-        keep_columns(self, len(columns), None if columns.names is None else list(columns.names))
-        value = self.release_.value
-        self._take_ranges(value["ranges"])
-        self._bins, self._public, self._shape = layout.bins(value["ranges"]), mechanism.bins, mechanism.shape
-        self._deviation = deviation_of(mechanism.noise)
-        self._leaves, self._left = self._settled(np.asarray(value["values"]))
-        self._mixed = None
+        mechanism = self._grow(X, y, "{0.trees} trees")
+        self._shape, self._deviation = mechanism.shape, deviation_of(mechanism.noise)
+        self._leaves, self._left = self._settled(np.asarray(self.release_.value["values"]))
         return self
-
-    feature_importances_, importance_noise_ = Boosted.feature_importances_, Boosted.importance_noise_
-
-    def _importances(self) -> tuple[Floats, Floats]:
-        check_is_fitted(self)
-        if self._mixed is None:
-            change, noise = importances(self._trees(), self._leaves, self._left, self._public)
-            above = np.maximum(change - noise, 0)
-            whole = max(float(above.sum()), float(noise.max()), 1e-300)
-            self._mixed = above / whole, noise / whole
-        return self._mixed
 
     def _settled(self, values: Floats) -> tuple[Floats, Floats]:
         """What each leaf predicts, as a part of the forest, and the noise in a leaf of average size."""
         raise NotImplementedError
 
-    def _scores(self, X: Data) -> Floats:
-        """Classes × rows."""
-        check_is_fitted(self)
-        columns = self._known_columns(X)
-        codes = [one.codes(columns, place) for place, one in enumerate(self._bins)]
-        return summed(self._trees(), self._leaves, codes)
+    def _leaf_values(self) -> Floats:
+        return self._leaves
 
     def _trees(self) -> list[Tree]:
         seed = int(self.release_.value["seed"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
@@ -13,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_bound, check_count, exactly
 from discreet.extras import need
-from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx
 from discreet.learn.automatic import (
     AUTO,
@@ -28,8 +26,6 @@ from discreet.learn.automatic import (
     within_ranges,
 )
 from discreet.learn.base import (
-    Planned,
-    check_is_fitted,
     clip_rows,
     column_of,
     keep_columns,
@@ -40,10 +36,11 @@ from discreet.learn.base import (
     table_of,
     width_of,
 )
-from discreet.learn.noisy_equations import largest_eigenvalue, longest_noise, solve_equations
+from discreet.learn.linear_error import CertifiedLeastSquares, deviations_of, noise_after_centering
+from discreet.learn.noisy_equations import solve_equations
 from discreet.learn.streams import open_batches
 from discreet.ledger import Ledger
-from discreet.mechanisms.learning.moments import PARTS, Moments
+from discreet.mechanisms.learning.moments import Moments
 from discreet.rows.arrays import doubles, namespace, on_host, to_device_of
 from discreet.rows.containers import Data
 from discreet.rows.rounding import RoundedRows, check_ranges, cube_norm
@@ -55,7 +52,7 @@ PLAIN = {"square": 1, "product": 3}
 CENTERED = {"square": 2, "product": 4, "sum": 2, "target": 2, "count": 1}
 
 
-class LeastSquares(Planned):
+class LeastSquares(CertifiedLeastSquares):
     """What linear regressions from noisy moments share.
 
     `feature_norm` clips every row to that L2 norm. `feature_ranges`, a public (low, high) for each column, clamps the
@@ -77,9 +74,6 @@ class LeastSquares(Planned):
     coef_: Floats
     intercept_: float
     coef_deviation_: Floats
-
-    def _ridge(self) -> float:
-        return 0.0
 
     # --- before fitting -------------------------------------------------------------------------------------
 
@@ -219,7 +213,7 @@ class LeastSquares(Planned):
 
     def _take(self, plan: Moments, ranges: Floats | None) -> None:
         """Coefficients, computed only from what was released."""
-        d, noise, given = plan.features, _deviations(plan), self.release_.value
+        d, noise, given = plan.features, deviations_of(plan), self.release_.value
         norm, bound = float(exactly(plan.feature_norm)), float(exactly(plan.target_bound))
         square, product = np.asarray(given["square"]), np.asarray(given["product"])
         center, level = np.zeros(d), 0.0
@@ -228,7 +222,7 @@ class LeastSquares(Planned):
             center, level = np.asarray(given["sum"]) / size, float(np.clip(given["target"] / size, -bound, bound))
             center = center * (norm / max(norm, float(np.linalg.norm(center))))
             square, product = square - size * np.outer(center, center), product - size * level * center
-            noise = _noise_after_centering(noise, d, float(center @ center), level)
+            noise = noise_after_centering(noise, d, float(center @ center), level)
         found = solve_equations(square, product, noise["square"], noise["product"], bound / norm, self._ridge())
         half = np.ones(d) if ranges is None else ranges[:, 1] / 2 - ranges[:, 0] / 2
         middle = np.zeros(d) if ranges is None else ranges[:, 0] / 2 + ranges[:, 1] / 2
@@ -239,14 +233,6 @@ class LeastSquares(Planned):
         self.coef_deviation_ = np.sqrt(np.maximum(np.diag(found.covariance), 0.0)) * reach / half
         shifted = base + self._weights[0] * reach - self.coef_ @ middle
         self.intercept_ = float(shifted) if self.fit_intercept else 0.0
-
-    def _target_scale(self) -> tuple[float, float]:
-        """The middle of the target's range, and what 1 means in the moments: half of the range if it is scaled."""
-        low, high = self.target_range_
-        return (low / 2 + high / 2, high / 2 - low / 2) if self._scales_target() else (0.0, 1.0)
-
-    def _size(self) -> float:
-        return float(self.release_.value["count"] if self.n_samples is None else self.n_samples)
 
     # --- after fitting --------------------------------------------------------------------------------------
 
@@ -262,90 +248,12 @@ class LeastSquares(Planned):
         scores = on_host(rows @ to_device_of(self.coef_, table) + self.intercept_)
         return np.clip(scores, *self.target_range_)
 
-    def error(self, confidence: float = 0.95) -> Accuracy:
-        """How far the mean squared error on the clipped training rows may be above that of the best linear model.
-
-        The constant model is linear, too: so a fit is worse than that by at most this much. With A, b and w as in
-        `coefficient_error`, n times the excess is (w − w*)ᵀA(w − w*), at most ‖A(w − w*)‖² over A's least eigenvalue.
-        It is also at most wᵀAw − 2wᵀb + Σy², the error of w itself, and at most that of predictions at the wrong end.
-        """
-        check_is_fitted(self)
-        sure = check_confidence(confidence)
-        square, product, weights, wrong_square, wrong_product = self._equations(1 - sure)
-        plan: Any = within_ranges(self.release_._mechanism)
-        bound, length = float(exactly(plan.target_bound)), float(np.linalg.norm(weights))
-        # every row adds at most the squared norm to the trace, twice with an intercept, whose feature is as long
-        most = float(exactly(plan.feature_norm)) ** 2 * (2 if self.fit_intercept else 1)
-        size = max((float(np.trace(square)) - len(square) * wrong_square) / most, 1.0)
-        if self.n_samples is not None:
-            size = float(self.n_samples)
-        own = float(weights @ square @ weights - 2 * weights @ product)
-        own += wrong_square * length**2 + 2 * wrong_product * length
-        amounts = [4 * bound**2, bound**2 + max(own, 0.0) / size]
-        if (least := float(np.linalg.eigvalsh(square)[0]) - wrong_square) > 0:
-            gap = float(np.linalg.norm(square @ weights - product)) + wrong_square * length + wrong_product
-            amounts.append(gap**2 / least / size)
-        amount = max(min(amounts), 0.0) * self._target_scale()[1] ** 2
-        return Accuracy(amount=amount * (1 + 1e-9), confidence=sure, of="excess risk")
-
-    def coefficient_error(self, confidence: float = 0.95) -> Accuracy:
-        """How far all coefficients together may be, in the L2 norm, from those that the same clipped rows give without
-        noise.
-
-        Whatever w is, A(w − w*) = (A~w − b~) − (E·w − e) for the noise E and e of A~ and b~, whose size is bounded
-        with this confidence: so the length of w − w* is at most that of the right side over A's least eigenvalue.
-        """
-        check_is_fitted(self)
-        sure = check_confidence(confidence)
-        square, product, weights, wrong_square, wrong_product = self._equations(1 - sure)
-        least = float(np.linalg.eigvalsh(square)[0]) - wrong_square
-        if least <= 0:
-            why = "the noise is as large as some direction's part of the features: more rows, or a larger epsilon"
-            return Accuracy(amount=None, confidence=sure, of="norm", reason=why)
-        gap = float(np.linalg.norm(square @ weights - product))
-        amount = (gap + wrong_square * float(np.linalg.norm(weights)) + wrong_product) / least
-        return Accuracy(amount=amount * self._widest * (1 + 1e-9), confidence=sure, of="norm")
-
-    def _equations(self, miss: float) -> tuple[Floats, Floats, Floats, float, float]:
-        """A, b and w of the released equations, with the intercept first, and the errors of A and b."""
-        plan: Any = within_ranges(self.release_._mechanism)
-        given, noise, d = self.release_.value, _deviations(plan), plan.features
-        square, product = np.asarray(given["square"]) + self._ridge() * np.eye(d), np.asarray(given["product"])
-        each = miss / len(noise)
-        wrong_square = largest_eigenvalue(d, noise["square"], each)
-        wrong_product = longest_noise(d, noise["product"], each)
-        if not self.fit_intercept:
-            return square, product, self._weights[1:], wrong_square, wrong_product
-        constant = float(exactly(plan.feature_norm))  # the feature of an intercept, as long as a row
-        edge = constant * np.asarray(given["sum"])
-        square = np.block([[np.array([[self._size() * constant**2]]), edge[None, :]], [edge[:, None], square]])
-        product = np.concatenate([[constant * given["target"]], product])
-        weights = self._weights / np.concatenate([[constant], np.ones(d)])
-        wrong_count = longest_noise(1, noise.get("count", 0.0), each) * constant**2
-        wrong_square = max(wrong_square, wrong_count) + constant * longest_noise(d, noise["sum"], each)
-        wrong_product = math.hypot(wrong_product, constant * longest_noise(1, noise["target"], each))
-        return square, product, weights, wrong_square, wrong_product
-
 
 def _scaled(targets: Any, between: tuple[float, float]) -> Floats:
     """Targets of a range as numbers in [−1, 1]."""
     low, high = between
     with np.errstate(all="ignore"):  # a warning would reveal something about a cell
         return (np.clip(numbers_of(targets), low, high) - (low / 2 + high / 2)) / (high / 2 - low / 2)
-
-
-def _deviations(plan: Moments) -> dict[str, float]:
-    return {part: float(exactly(getattr(plan, part))) for part in PARTS if getattr(plan, part) is not None}
-
-
-def _noise_after_centering(noise: dict[str, float], features: int, center: float, level: float) -> dict[str, float]:
-    """The noise that remains in the moments around noisy means. `center` is the squared length of the mean row."""
-    count = noise.get("count", 0.0)
-    square = noise["square"] ** 2 + 4 * center * noise["sum"] ** 2 / features
-    square += 2 * (count * center) ** 2 / (features * (features + 1))
-    product = noise["product"] ** 2 + (level * noise["sum"]) ** 2
-    product += center * (noise["target"] ** 2 + (level * count) ** 2) / features
-    return {"square": math.sqrt(square), "product": math.sqrt(product)}
 
 
 class LinearRegression(RegressorMixin, LeastSquares):  # type: ignore[misc]

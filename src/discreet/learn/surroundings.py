@@ -1,4 +1,6 @@
-"""What stands around a private estimator: steps of a pipeline that learned without noise, and ledgers left behind."""
+"""What stands around a private estimator: steps of a pipeline and other estimators that learn without noise, and
+ledgers left behind.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,68 @@ from discreet.ledger import Ledger
 
 _ENCODERS = {"OneHotEncoder", "OrdinalEncoder"}
 """Transformers that learn nothing from rows if their categories are given, and rare ones are not dropped."""
+_REPEATS = "may give a row to one fit more often than rows_per_person says"
+_LEARNS = "learns from the rows without noise"
+_AROUND = {
+    "BaggingClassifier": _REPEATS,
+    "BaggingRegressor": _REPEATS,
+    "AdaBoostRegressor": _REPEATS,
+    "CalibratedClassifierCV": _LEARNS,
+    "TunedThresholdClassifierCV": _LEARNS,
+    "StackingClassifier": _LEARNS,
+    "StackingRegressor": _LEARNS,
+    "SelfTrainingClassifier": _LEARNS,
+    "VotingClassifier": _LEARNS,
+    "OneVsRestClassifier": _LEARNS,
+    "OneVsOneClassifier": _LEARNS,
+    "OutputCodeClassifier": _LEARNS,
+}
+"""Estimators of scikit-learn that contain others, and what they do with the rows: voting and the like list the classes
+that occur.
+"""
 
 
-def warn_of_steps_before(model: Any) -> None:
-    """Warn if this fit is a step of a scikit-learn pipeline in which an earlier step learned from the rows.
+def warn_of_surroundings(model: Any) -> None:
+    """Warn if scikit-learn calls this fit from an estimator, or after a step of a pipeline, that has no noise itself.
 
-    Only types and arguments of the steps decide. A transformer that was fitted elsewhere, before its output was passed
-    on as an array, cannot be noticed.
+    Only types and arguments decide. A transformer that was fitted elsewhere, before its output was passed on as an
+    array, cannot be noticed, and neither can an estimator that calls this fit in another thread or process.
     """
+    _warn_of_steps_before(model)
+    for owner in _owners(sys._getframe(1)):
+        if what := _flaw_of(owner):
+            warnings.warn(
+                f"{type(owner).__name__} around {type(model).__name__} {what}, so the guarantee does not hold for what "
+                f"it makes. Fit {type(model).__name__} by itself.",
+                UserWarning,
+                stacklevel=2,
+            )
+
+
+def _flaw_of(owner: Any) -> str:
+    """What an estimator around a private one does that its guarantee does not cover. Empty if nothing is known."""
+    name = type(owner).__name__
+    if name == "TransformedTargetRegressor":
+        changed = getattr(owner, "transformer", None)
+        return _LEARNS if any(_learns(step) for step in _inner([changed])) else ""
+    if name.startswith("Bagging") and not getattr(owner, "bootstrap", True):
+        return ""
+    return _AROUND.get(name, "")
+
+
+def _owners(frame: Any) -> Iterator[Any]:
+    """The estimators of scikit-learn whose methods run now, each once, from the inner to the outer ones."""
+    seen: list[Any] = []
+    while frame is not None:
+        owner = frame.f_locals.get("self") if "sklearn" in frame.f_code.co_filename else None
+        if owner is not None and not any(owner is one for one in seen):
+            seen.append(owner)
+            yield owner
+        frame = frame.f_back
+
+
+def _warn_of_steps_before(model: Any) -> None:
+    """Warn if this fit is a step of a pipeline in which an earlier step learned from the rows."""
     if learned := [type(step).__name__ for step in _steps_before(model) if _learns(step)]:
         warnings.warn(
             f"{', '.join(learned)} before {type(model).__name__} learned from the rows without noise, so the guarantee "

@@ -32,6 +32,7 @@ _LATER = {
     "RandomizedResponse": "reports.randomized_response",
     "Shuffled": "reports.shuffled",
     "SmallDatabase": "counts.small_database",
+    "StreamSums": "counts.stream_sums",
     "Subsampled": "combine",
     "TopK": "selection.top_k",
     "UpwardSearch": "selection.upward_search",
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from discreet.mechanisms.counts.multiplicative_weights import MultiplicativeWeights
     from discreet.mechanisms.counts.online_weights import OnlineMultiplicativeWeights
     from discreet.mechanisms.counts.small_database import SmallDatabase
+    from discreet.mechanisms.counts.stream_sums import StreamSums
     from discreet.mechanisms.noise.covariance import CorrelatedGaussian
     from discreet.mechanisms.noise.gaussian import Gaussian
     from discreet.mechanisms.noise.gaussian_process import GaussianProcess
@@ -99,6 +101,7 @@ __all__ = [
     "RandomizedResponse",
     "Shuffled",
     "SmallDatabase",
+    "StreamSums",
     "Subsampled",
     "TopK",
     "UpwardSearch",

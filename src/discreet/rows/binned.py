@@ -191,26 +191,6 @@ def _outer_sum(values: list[Floats]) -> Floats:
     return total
 
 
-class NumberColumns:
-    """Columns of numbers, for counting them between public edges. A cell that is not a number is in no cell."""
-
-    def __init__(self, columns: Sequence[Floats]) -> None:
-        self._columns = list(columns)
-
-    def __reduce__(self) -> Any:
-        raise InvalidArgument(
-            "The rows of a model cannot be pickled: they are private. Pickle the fitted model.", code="not-pickled"
-        )
-
-    def counts(self, edges: list[Floats]) -> Ints:
-        """How many numbers of each column are in each cell between its edges: columns × cells."""
-        found = []
-        for values, inner in zip(self._columns, edges, strict=True):
-            places = bins_of(values, inner)
-            found.append(np.bincount(places, minlength=len(inner) + 2)[:-1])
-        return np.array(found, dtype=np.int64)
-
-
 def bins_of(values: Floats, edges: Floats) -> Ints:
     """The bin of each number between ascending edges, each the start of the next bin. The last bin is for NaN."""
     places = np.searchsorted(edges, values, side="right")

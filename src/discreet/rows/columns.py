@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.rows.arrow import floats_of, in_arrow, of_arrow, whole_in_arrow
 from discreet.rows.cells import LEAST, MOST, number_of, parts_of, whole_of
-from discreet.rows.containers import columns_of, has, names_of, objects, on_host, package
+from discreet.rows.containers import columns_of, has, names_of, none_of, objects, on_host, package
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -183,7 +183,7 @@ def _records(data: Any) -> Any:
             return np.ma.filled(data.astype(np.float64 if data.dtype.kind in "biuf" else object), np.nan)
     if package(data) == "pyarrow" or (has(data, "dtype") and has(data, "to_numpy")):
         # by its type, not by its missing values
-        return doubles(data) if column(data[:0]).dtype.kind in "biuf" else column(data)
+        return doubles(data) if column(none_of(data)).dtype.kind in "biuf" else column(data)
     if has(data, "dtype") or has(data, "__array__"):
         return on_host(data)
     if isinstance(data, str | bytes | Mapping) or not isinstance(data, Iterable):
@@ -197,7 +197,7 @@ def _of_frame(data: Any) -> NDArray[Any]:
         with np.errstate(all="ignore"):  # columns of several types are converted
             return np.asarray(data.to_numpy())
     parts = columns_of(data)
-    types = [column(part[:0]).dtype for part in parts]  # a column of text or days is missing throughout
+    types = [column(none_of(part)).dtype for part in parts]  # a column of text or days is missing throughout
     narrow = bool(types) and all(one == np.float32 for one in types)
     found = np.empty((len(parts[0]) if parts else 0, len(parts)), dtype=np.float32 if narrow else np.float64)
     for place, (part, one) in enumerate(zip(parts, types, strict=True)):

@@ -40,6 +40,8 @@ BLOCK = 2**13
 """The number of rows whose contributions, of at most 2^40 units each, a double still adds exactly."""
 _UNITS = 40
 _MANY = 512
+MACHINE_ROWS = 2**20
+"""The number of rows whose sum is below 2^60 units, so that noise is added to it as machine integers."""
 
 
 def unit_of(clip: Number) -> Fraction:
@@ -156,9 +158,9 @@ class Examples:
         """
         matrix = np.atleast_2d(np.asarray(weights, dtype=np.float64))
         step = self._step(matrix, loss, clip)
-        total = np.zeros(matrix.shape, dtype=object)
+        total = np.zeros(matrix.shape, dtype=np.int64 if self.count <= MACHINE_ROWS else object)
         for part in self._parts(step):
-            total += part.astype(object)
+            total += part.astype(total.dtype)
         return total.reshape(np.shape(weights))
 
     def judged(self, weights: NDArray[np.float64], judge: Callable[[Any, Any], Any]) -> int:

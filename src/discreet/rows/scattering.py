@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.rows.arrays import one_thread
+
 Floats = NDArray[np.float64]
 _BLOCK = 64
 """Images are transformed this many at a time, the last ones with zeros added. A transform of a full block treats every
@@ -23,6 +25,10 @@ image alike, so what an image gives does not depend on its place, or on other im
 _SLANT = 0.5
 _COPIES = range(-2, 3)
 _NOISES = 256
+_FINE = 26
+"""Sizes and sums of an image whose largest pixel is 1 are at most about 1, and are rounded to this many bits."""
+_TAP = 24
+"""So are the weights of an average, whose sum is near 1: every sum of products is an integer below 2^53."""
 
 
 class Bank(NamedTuple):
@@ -69,7 +75,7 @@ class Scattering:
                 block = np.where(known[:, None, None], block, np.float32(0))
                 found[start : start + _BLOCK] = self._roots(block) / deviations * known[:, None]
 
-        with ThreadPoolExecutor(os.cpu_count()) as threads:
+        with one_thread(), ThreadPoolExecutor(os.cpu_count()) as threads:
             list(threads.map(fill, range(0, len(images), _BLOCK)))
         return found
 
@@ -102,15 +108,25 @@ class Scattering:
         return np.asarray(total * (slant / (2 * np.pi * width**2)), dtype=np.complex128)
 
     @cached_property
-    def _taps(self) -> list[NDArray[np.float32]]:
-        """For images at each resolution, what each pixel of a line adds to each point of the average."""
+    def _taps(self) -> list[Floats]:
+        """For images at each resolution, what each pixel of a line adds to each point of the average, as integers."""
         exact = self._bank.average[0]  # the average is a product of one function of each axis
         found = []
         for scale in range(self.scales + 1):
             size, step = self._size >> scale, 1 << (self.scales - scale)
             kernel = np.fft.ifft(exact.reshape(1 << scale, size).sum(0)).real
             inside = np.arange(1, 1 + self.points) * step
-            found.append(np.stack([np.roll(kernel, at) for at in inside]).astype(np.float32))
+            found.append(np.rint(np.stack([np.roll(kernel, at) for at in inside]) * 2**_TAP))
+        return found
+
+    @cached_property
+    def _waves(self) -> dict[tuple[int, int, int], NDArray[np.float32]]:
+        """The filter of each wavelet for images of each resolution, divided by how many pixels are left out then."""
+        found = {}
+        for (scale, angle), wave in self._bank.waves.items():
+            for before in range(scale + 1):
+                many = 4 ** (scale - before)
+                found[scale, angle, before] = (_folded_filter(wave, 1 << before) / many).astype(np.float32)
         return found
 
     # --- the transform of a block, with the image as the last axis ------------------------------------------------
@@ -119,54 +135,56 @@ class Scattering:
         """The signed square roots of all averages: images × (paths × points²)."""
         many, before = len(images), self._edge
         full = np.zeros((_BLOCK, self.side, self.side), dtype=np.float32)
-        full[:many] = images
+        _, size = np.frexp(np.abs(images).max((1, 2)))
+        full[:many] = np.ldexp(images, -size[:, None, None])  # pixels up to 1, so that sums have bounds
         after = self._size - self.side - before
         block = np.pad(full, ((0, 0), (before, after), (before, after)), mode="reflect")
         block = np.ascontiguousarray(np.moveaxis(block, 0, -1))
         found = np.stack(list(self._averages(block))).reshape(-1, _BLOCK)[:, :many].T
-        return np.asarray(np.sign(found) * np.sqrt(np.abs(found)), dtype=np.float32)
+        found = np.ldexp(found.astype(np.float32), (size % 2)[:, None])
+        roots = np.copysign(np.sqrt(np.abs(found)), found)
+        return np.asarray(np.ldexp(roots, (size // 2)[:, None]), dtype=np.float32)
 
-    def _averages(self, block: NDArray[np.float32]) -> Iterator[NDArray[np.float32]]:
+    def _averages(self, block: NDArray[np.float32]) -> Iterator[Floats]:
         from scipy import fft
 
         first = list(product(range(self.scales), range(self.angles)))
         whole = fft.fft2(block, axes=(0, 1))
-        pairs: list[NDArray[np.float32]] = []
+        pairs: list[Floats] = []
         yield self._averaged(block, 0)
         for scale, angle in first:
-            sizes = self._sizes(whole, self._bank.waves[scale, angle], 1 << scale)
+            sizes = self._sizes(whole, self._waves[scale, angle, 0], 1 << scale)
             yield self._averaged(sizes, scale)
             if scale + 1 < self.scales:
                 coarse = fft.fft2(sizes, axes=(0, 1))
                 for other, second in product(range(scale + 1, self.scales), range(self.angles)):
-                    wave = _folded_filter(self._bank.waves[other, second], 1 << scale)
-                    pairs.append(self._averaged(self._sizes(coarse, wave, 1 << (other - scale)), other))
+                    sizes = self._sizes(coarse, self._waves[other, second, scale], 1 << (other - scale))
+                    pairs.append(self._averaged(sizes, other))
         yield from pairs
 
-    def _sizes(self, transformed: Any, wave: Floats, coarser: int) -> NDArray[np.float32]:
+    def _sizes(self, transformed: Any, wave: NDArray[np.float32], coarser: int) -> NDArray[np.float32]:
         """The sizes of the coefficients of a wavelet, at every `coarser`-th pixel."""
         from scipy import fft
 
         # real products of real and imaginary parts: a product of complex numbers may be rounded in another way
-        parts = transformed.view(np.float32).reshape(*transformed.shape, 2) * wave.astype(np.float32)[..., None, None]
-        size = transformed.shape[0] // coarser
-        folded = np.zeros((size, size, *parts.shape[2:]), dtype=np.float32)
+        parts, size = transformed.view(np.float32), transformed.shape[0] // coarser
+        folded = np.zeros((size, size, parts.shape[2]), dtype=np.float32)
         for down, right in product(range(coarser), range(coarser)):
-            folded += parts[down * size : (down + 1) * size, right * size : (right + 1) * size]
-        found = fft.ifft2(folded.view(np.complex64)[..., 0], axes=(0, 1)) / np.float32(coarser**2)
-        both = found.view(np.float32).reshape(*found.shape, 2)
-        return np.asarray(np.sqrt(both[..., 0] * both[..., 0] + both[..., 1] * both[..., 1]))
+            place = slice(down * size, (down + 1) * size), slice(right * size, (right + 1) * size)
+            folded += parts[place] * wave[place][..., None]
+        both = fft.ifft2(folded.view(np.complex64), axes=(0, 1), overwrite_x=True).view(np.float32)
+        both *= both
+        found = both[..., ::2] + both[..., 1::2]
+        return np.asarray(np.sqrt(found, out=found))
 
-    def _averaged(self, sizes: NDArray[np.float32], scale: int) -> NDArray[np.float32]:
-        """The average around each point, one axis after the other. Every sum has a fixed order."""
+    def _averaged(self, sizes: NDArray[np.float32], scale: int) -> Floats:
+        """The average around each point, one axis after the other. Products of integers: exact in any order."""
         taps = self._taps[scale]
-        rows = np.zeros((self.points, *sizes.shape[1:]), dtype=np.float32)
-        for point, pixel in zip(*np.nonzero(np.abs(taps) > 1e-7), strict=True):
-            rows[point] += sizes[pixel] * taps[point, pixel]
-        found = np.zeros((self.points, self.points, sizes.shape[2]), dtype=np.float32)
-        for point, pixel in zip(*np.nonzero(np.abs(taps) > 1e-7), strict=True):
-            found[:, point] += rows[:, pixel] * taps[point, pixel]
-        return found
+        whole = np.multiply(sizes, 2.0**_FINE, dtype=np.float64)
+        rows = np.dot(taps, np.rint(whole, out=whole).reshape(len(sizes), -1))
+        rows *= 2.0**-_TAP
+        rows = np.rint(rows, out=rows).reshape(self.points, *sizes.shape[1:])
+        return np.asarray(np.matmul(taps, rows) * 2.0 ** -(_FINE + _TAP))
 
     @cached_property
     def _deviations(self) -> Floats:

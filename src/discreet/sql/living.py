@@ -30,7 +30,8 @@ def check_times(schema: Schema) -> None:
 
 
 def _check_without_time(schema: Schema, table: Table) -> None:
-    if schema.unit.per is not None and not table.public and table.through is None:
+    of_people = schema.unit.per is not None and schema.unit.column is not None
+    if of_people and not table.public and table.through is None:
         raise InvalidArgument(
             f"A unit is one person in one {schema.unit.per}, and {table.name} does not say when its rows happened. "
             f'Add [tables.{table.name}.time] with column = "day", or write public = true if it is about nobody.',
@@ -51,7 +52,7 @@ def _check_time(schema: Schema, table: Table) -> None:
             what = "must be a date, or a timestamp without a time zone"
             _refuse(table, f'{name} {what}. Convert it, or declare type = "date" for a text file')
     if schema.unit.per not in (None, time.block):
-        _refuse(table, f'A unit is one person in one {schema.unit.per}. Write block = "{schema.unit.per}"')
+        _refuse(table, f'Units live in one {schema.unit.per}. Write block = "{schema.unit.per}"')
     if time.block != schema.block:
         _refuse(table, "All tables must be divided into the same blocks. Write the same block everywhere")
 

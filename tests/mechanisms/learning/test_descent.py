@@ -15,8 +15,10 @@ from discreet import testing
 from discreet.audit.auditor import audit
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
 from discreet.guarantees.guarantee import GaussianTradeoff
-from discreet.mechanisms.learning.descent import NOISE, Descent, best_rate, enough_steps, plain_descent
+from discreet.mechanisms.learning.descent import NOISE, Descent
+from discreet.mechanisms.learning.descent_error import best_rate
 from discreet.mechanisms.learning.excess_risk import Descended, laplace_term, noise_term
+from discreet.mechanisms.learning.plain_descent import enough_steps, plain_descent
 from discreet.rows.convex import Affine, Box, Projection, Simplex, WithinRadius, region_of
 from discreet.rows.examples import Examples, unit_of
 from discreet.rows.losses import Huber, Logistic, Pinball, Softmax
@@ -304,7 +306,9 @@ def test_the_expected_bound_is_the_one_of_the_theory() -> None:
     assert best.expected() == pytest.approx(theory, rel=1e-9)
     half = replace(best, steps=25, rate=best.rate * math.sqrt(2))
     assert half.expected() <= theory * math.sqrt(2) * 1.0001
-    assert best_rate(replace(m, learning_rate=1)) == pytest.approx(replace(m, learning_rate="bound").rate(500))
+    assert best_rate(replace(m, learning_rate=1)._descended()) == pytest.approx(
+        replace(m, learning_rate="bound").rate(500)
+    )
 
 
 def test_the_rate_of_the_bound_has_the_least_expected_risk() -> None:

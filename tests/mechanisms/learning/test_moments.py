@@ -16,7 +16,8 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import exactly
 from discreet.guarantees.privacy_loss.derived_pairs import near_gaussian
 from discreet.guarantees.privacy_loss.pairs import GaussianPair
-from discreet.mechanisms.learning.moments import PARTS, Moments, exact_moments, noisy_units, within_deviations
+from discreet.mechanisms.learning.deviations import noisy_units, within_deviations
+from discreet.mechanisms.learning.moments import PARTS, Moments, exact_moments
 from discreet.rows.rounding import BLOCK, RoundedRows, exact_sums, unit_of
 
 from ...refusing import refuses

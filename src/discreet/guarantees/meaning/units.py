@@ -54,7 +54,7 @@ def for_unit(guarantee: Guarantee, unit: Unit, *, times: int | None = None) -> G
 def _number(own: Unit, unit: Unit, times: int | None) -> int:
     """How many of the units it has are in one of those asked for."""
     rows = own.column is None and unit.column is not None
-    blocks = own.column == unit.column and own.per is not None
+    blocks = own.column is not None and own.column == unit.column and own.per is not None
     if (rows or (blocks and unit.per is None)) and times is not None:
         return check_count(times, "times")
     if rows or (blocks and unit.per is None):

@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST_POINTS = 2**22
 _BITS, _WEIGHT_BITS = 26, 8
-FACTOR_STEP = Fraction(1, 2 ** (_BITS + _WEIGHT_BITS))
+_STEP = Fraction(1, 2 ** (_BITS + _WEIGHT_BITS))
 _LEVEL = 64  # the columns of the last 1/64 of all points have one weight
 _MOST = 2**40  # the largest count: with its weight it stays far within 64 bits, but sums may not
 _SMALL = 2**36  # if numbers add up to less, products with R̃ stay within 64 bits
@@ -128,12 +128,16 @@ def column_norms(points: int, normalized: bool) -> tuple[Fraction, Fraction]:
     added = Fraction(longest, 4 ** (_BITS + _WEIGHT_BITS))
     if normalized:
         return added, 2 * added
-    scaled = np.ldexp(whole.astype(np.float64), -_BITS)
-    squares = np.cumsum(scaled * scaled)
-    overlap = np.fft.irfft(np.abs(np.fft.rfft(scaled, _length(points))) ** 2, _length(points))[:points]
+    return added, max(added, Fraction(largest_move(np.ldexp(whole.astype(np.float64), -_BITS))))
+
+
+def largest_move(column: Floats) -> float:
+    """An upper bound on the squared norm of the first column of a Toeplitz matrix less any other one."""
+    squares, length = np.cumsum(column * column), _length(len(column))
+    overlap = np.fft.irfft(np.abs(np.fft.rfft(column, length)) ** 2, length)[: len(column)]
     moved = float(squares[-1]) + squares[::-1] - 2 * overlap
     moved[0] = 0.0
-    return added, max(added, Fraction(float(moved.max()) * (1 + 1e-9)))
+    return float(moved.max()) * (1 + 1e-9)
 
 
 EIGHTHS = np.linspace(0.0, 1.0, 9)
@@ -153,12 +157,14 @@ def sums_from(weighted: Floats, of: Ints) -> Floats:
     return np.asarray(np.cumsum(np.diff(weighted, prepend=0.0) / np.ldexp(of.astype(np.float64), -_WEIGHT_BITS)))
 
 
-def row_of(points: int, normalized: bool, last: int) -> Floats:
-    """How much of the noise of each measurement is in the sum of the first `last` counts."""
-    other, of = root(points)[1], weights(points, normalized)
+def row_of(other: Floats, of: Ints, last: int) -> Floats:
+    """How much of the noise of each measurement is in the sum of the first `last` counts.
+
+    `other` is the first column of the factor that a measurement is multiplied by, `of` are the weights of the counts.
+    """
     inverse = np.ldexp(1 / of.astype(np.float64), _WEIGHT_BITS)
     starts = [int(start) for start in _starts(of) if start < last]
-    found = np.zeros(points)
+    found = np.zeros(len(of))
     # by parts: a sum over a run of one weight is a difference of two weighted sums
     for start, end in zip(starts, [*starts[1:], last], strict=True):
         found[:end] += inverse[start] * other[:end][::-1]
@@ -170,7 +176,12 @@ def row_of(points: int, normalized: bool, last: int) -> Floats:
 @lru_cache(maxsize=4)
 def second_moments(points: int, normalized: bool) -> tuple[Floats, Floats]:
     """The variance of each prefix sum, and its covariance with the last one, in units of one measurement's variance."""
-    other, of, length = root(points)[1], weights(points, normalized), _length(points)
+    return moments_of(root(points)[1], weights(points, normalized))
+
+
+def moments_of(other: Floats, of: Ints) -> tuple[Floats, Floats]:
+    """As `second_moments`, for any factor and weights as in `row_of`."""
+    points, length = len(of), _length(len(of))
     inverse = np.ldexp(1 / of.astype(np.float64), _WEIGHT_BITS)
     spectrum, own = np.fft.rfft(other, length), np.cumsum(other * other)
 
@@ -186,7 +197,7 @@ def second_moments(points: int, normalized: bool) -> tuple[Floats, Floats]:
         variances[start:end] = size**2 * own[start:end] + 2 * size * shared + float(ended @ ended)
         if end < points:
             ended[:end] += (size - inverse[end]) * other[:end][::-1]
-    return variances, sums_from(multiplied(row_of(points, normalized, points)), of)
+    return variances, sums_from(multiplied(row_of(other, of, points)), of)
 
 
 @lru_cache(maxsize=64)
@@ -209,7 +220,7 @@ class PrefixSums:
     Henzinger-Kalinin-Upadhyay 2025.
 
     >>> round(PrefixSums(points=1024, stddev=1).spread, 2)
-    3.1
+    3.09
     """
 
     points: int
@@ -225,17 +236,37 @@ class PrefixSums:
 
     @property
     def _noise(self) -> Gaussian:
-        return Gaussian(stddev=self.stddev, step=float(FACTOR_STEP))
+        return Gaussian(stddev=self.stddev, step=float(_STEP))
 
     @property
     def spread(self) -> float:
         """The largest standard deviation of a prefix sum if stddev is the sensitivity to one added row."""
-        return math.sqrt(column_norms(self.points, self.normalized)[0]) * self._largest
+        return float(self._norm(replaced=False)) * self._largest
 
     @property
     def _largest(self) -> float:
         """The largest standard deviation of a prefix sum, in units of that of one measurement."""
-        return math.sqrt(float(second_moments(self.points, self.normalized)[0].max()))
+        return math.sqrt(float(self._moments()[0].max()))
+
+    @property
+    def _rounding(self) -> float:
+        """How far the measurement is from exact numbers, in L2."""
+        return 0.0
+
+    def _norm(self, *, replaced: bool) -> Fraction:
+        """How far one added or replaced row moves the measurement, in L2."""
+        return sqrt_up(column_norms(self.points, self.normalized)[int(replaced)])
+
+    def _moments(self) -> tuple[Floats, Floats]:
+        """The variance of each prefix sum, and its covariance with the last one, in units of one measurement's."""
+        return second_moments(self.points, self.normalized)
+
+    def _share_variances(self) -> Floats:
+        return share_variances(self.points, self.normalized)
+
+    def _row_of(self, last: int) -> Floats:
+        """How much of the noise of each measurement is in the sum of the first `last` counts."""
+        return row_of(root(self.points)[1], weights(self.points, self.normalized), last)
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
         """How many rows one unit can add, remove or replace."""
@@ -244,9 +275,8 @@ class PrefixSums:
     def measured(self, sensitivity: SensitivityLike = None) -> Sensitivity:
         """How far a unit with this many rows moves the measurement, in L2."""
         bound = rows_in(sensitivity)
-        added, replaced = column_norms(self.points, self.normalized)
-        norm = sqrt_up(replaced if bound.replaced else added)
-        return Sensitivity(bound.exact * norm, "L2", bound.unit, self.points, FACTOR_STEP)
+        norm = self._norm(replaced=bound.replaced)
+        return Sensitivity(bound.exact * norm, "L2", bound.unit, self.points, _STEP)
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
@@ -260,13 +290,19 @@ class PrefixSums:
         moved = rows_moved(unit or row(), rows_per_person)
         made = cls(points=points, stddev=1, normalized=not moved.replaced)
         bound = made.measured(moved)
-        return replace(made, stddev=Gaussian.for_guarantee(guarantee, sensitivity=bound, step=FACTOR_STEP).stddev)
+        return replace(made, stddev=Gaussian.for_guarantee(guarantee, sensitivity=bound, step=_STEP).stddev)
 
     @classmethod
     def for_error(cls, amount: Number, *, points: int, confidence: float = 0.95) -> Self:
         """The most noise with which all prefix sums stay within `amount` with this confidence."""
-        most = check_positive(amount, "amount")
-        return cls(points=points, stddev=float(most) / float(cls(points=points, stddev=1).error(confidence)))
+        most, made = float(check_positive(amount, "amount")), cls(points=points, stddev=1)
+        rounded = made._rounding * made._largest
+        if most <= rounded:
+            raise InvalidArgument(
+                f"Sums are rounded by up to {rounded:.1g}. Allow a larger error.", code="error-out-of-reach"
+            )
+        exact = (most - rounded) / (float(made.error(confidence)) - rounded)
+        return cls(points=points, stddev=exact * (1 - 1e-14))  # a product of doubles may exceed `amount` otherwise
 
     def deviation(self, last: int | Ints, first: int = 0) -> Any:
         """The standard deviation of the noise in counts number `first` (from 0) to `last` (exclusive), exactly.
@@ -275,41 +311,38 @@ class PrefixSums:
         """
         size = float(exactly(self.stddev))
         if not first:
-            return size * np.sqrt(np.concatenate([[0.0], second_moments(self.points, self.normalized)[0]])[last])
-        between = row_of(self.points, self.normalized, int(last)) - row_of(self.points, self.normalized, first)
+            return size * np.sqrt(np.concatenate([[0.0], self._moments()[0]])[last])
+        between = self._row_of(int(last)) - self._row_of(first)
         return size * float(np.sqrt(between @ between))
 
     def error(self, confidence: float) -> Accuracy:
-        from scipy.special import ndtri
-
         sure = check_confidence(confidence)
-        away = -float(ndtri((1 - sure) / (2 * self.points))) * (1 + 1e-9)
-        return Accuracy(amount=away * self._largest * float(exactly(self.stddev)), confidence=sure, of="every value")
+        amount = self._away((1 - sure) / (2 * self.points)) * self._largest
+        return Accuracy(amount=amount, confidence=sure, of="every value")
 
     def within(self, last: int, first: int, confidence: float) -> float:
         """How far the sum of counts `first` (from 0) to `last` (exclusive) may be off."""
-        from scipy.special import ndtri
-
-        away = -float(ndtri((1 - check_confidence(confidence)) / 2)) * (1 + 1e-9)
-        return away * float(self.deviation(last, first))
+        away = self._away((1 - check_confidence(confidence)) / 2)
+        return away * float(self.deviation(last, first)) / float(exactly(self.stddev))
 
     def beyond(self, shares: Floats, miss: float) -> Floats:
         """For each share q: what the noise of any one prefix sum less q times the last one exceeds, on one given side,
         with probability at most `miss`.
         """
-        variances = np.interp(shares, EIGHTHS, share_variances(self.points, self.normalized))
+        variances = np.interp(shares, EIGHTHS, self._share_variances())
         return np.asarray(self._away(miss) * np.sqrt(variances))
 
     def beyond_at(self, share: float, miss: float, places: slice) -> Floats:
         """As `beyond`, for each of these prefix sums by itself."""
-        variances, shared = second_moments(self.points, self.normalized)
+        variances, shared = self._moments()
         own = variances[places] - 2 * share * shared[places] + share**2 * variances[-1]
         return np.asarray(self._away(miss) * np.sqrt(np.maximum(own, 0.0)))
 
     def _away(self, miss: float) -> float:
+        """What the noise of one measurement exceeds with probability at most `miss`, on one side, and its rounding."""
         from scipy.special import ndtri
 
-        return -float(ndtri(miss)) * (1 + 1e-9) * float(exactly(self.stddev))
+        return -float(ndtri(miss)) * (1 + 1e-9) * float(exactly(self.stddev)) + self._rounding
 
     def check(self, value: Data) -> None:
         """Raise if the value cannot be read. Only its shape and type decide, never its content."""
@@ -327,9 +360,15 @@ class PrefixSums:
         spectrum, length = _spectra(self.points)[1], _length(self.points)
         return np.asarray(np.fft.irfft(np.fft.rfft(scaled, length) * spectrum, length)[: self.points])
 
-    def _start(self) -> RunningSum:
+    def _start(self) -> Running:
         """A stream of at most `points` steps. It is charged once, before the first step."""
         return RunningSum(self)
+
+
+class Running(Protocol):
+    """A stream that has started."""
+
+    def _draw(self, value: Any) -> Floats: ...
 
 
 def counts_of_points(value: Data, points: int) -> Ints:
@@ -356,6 +395,16 @@ def _whole(value: Any) -> Ints:
     return np.where(missing, 0, np.clip(counts, -_MOST, _MOST))
 
 
+def next_counts(value: Any, taken: int, points: int) -> Ints:
+    """The next counts of a stream of `points` counts, of which some are already taken."""
+    more = _whole(value)
+    if taken + len(more) > points:
+        raise InvalidArgument(
+            f"This stream takes at most {points} numbers. Start another stream for more.", code="stream-ended"
+        )
+    return more
+
+
 class RunningSum:
     """Noisy running sums of a stream of at most `points` counts, which arrive one by one or many at a time.
 
@@ -376,13 +425,8 @@ class RunningSum:
 
     def _draw(self, value: Any) -> Floats:
         """The sums after each of these counts."""
-        more = _whole(value)
+        more = next_counts(value, self._taken, self._mechanism.points)
         first, last = self._taken, self._taken + len(more)
-        if last > self._mechanism.points:
-            raise InvalidArgument(
-                f"This stream takes at most {self._mechanism.points} numbers. Start another stream for more.",
-                code="stream-ended",
-            )
         if not len(more):
             return np.zeros(0)
         self._weighted[first:last] = more * self._weights[first:last]

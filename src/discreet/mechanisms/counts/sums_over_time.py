@@ -24,7 +24,6 @@ from discreet.guarantees.conversions import largest_mu
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.privacy_loss.compose import compose
 from discreet.mechanisms.counts.factorization import (
-    FACTOR_STEP,
     PrefixSums,
     column_norms,
     root,
@@ -36,6 +35,8 @@ from discreet.mechanisms.protocol import meets, tidy
 from discreet.queries.sensitivity import Sensitivity
 
 Floats = NDArray[np.float64]
+FACTOR_STEP = Fraction(1, 2**34)
+"""The lattice of the measurement: the factor is in units of 2^-26, and the weights of counts in units of 2^-8."""
 _SMALL = 2**28
 """Numbers that add up to less stay within 64 bits when they are multiplied by the factor, which is below 2^35."""
 _LARGEST_MATRIX = 2048
@@ -148,7 +149,8 @@ class SumsOverTime:
         numbers.
         """
         last = len(released)
-        shares = row_of(self.points, self.normalized, last)[:last, None]
+        other, of = root(self.points)[1], weights(self.points, self.normalized)
+        shares = row_of(other, of, last)[:last, None]
         steps = (np.array([step[place] for step in released], dtype=np.float64) for place in range(len(self.stddevs)))
         return [np.rint((shares * one).sum(axis=0)) + 0.0 for one in steps]
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +15,8 @@ from discreet.exact import samplers
 from discreet.exact.rational import Number, check_bound, check_count, check_positive, exactly
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.privacy_loss.compose import compose
 from discreet.guarantees.unit import Unit, row
-from discreet.mechanisms.learning.additive_descent import calibrate_with_ranges, ranges_beside, rows_of
 from discreet.mechanisms.learning.descent_noise import StepNoise, calibrate_noise
-from discreet.mechanisms.learning.quantile_ranges import QuantileRanges, Tally
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.lattice import from_lattice
 from discreet.mechanisms.protocol import plain_sensitivity
@@ -37,15 +33,6 @@ STEEP = 5.0
 """The largest rate, with momentum, times the curvature of the loss. A larger one would be unstable."""
 
 
-class Unbinned(Protocol):
-    """Rows whose bins depend on ranges that are found first."""
-
-    unknown: Tally
-
-    def binned(self, ranges: Floats | None) -> LeafRows:
-        """The rows in the bins of these ranges, for the columns without declared ones."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class BoostedTrees:
     """Lowers the mean loss of `size` rows by `rounds` small trees, one after the other.
@@ -53,14 +40,14 @@ class BoostedTrees:
     Each tree is drawn from a public seed. The slopes of all rows at their present scores are clipped, rounded and
     added in each leaf, and noise is added to these sums. The scores then move against the noisy sums, with `momentum`.
     Columns whose noisy sums stood out from the noise are drawn more often later. If `size` is not public, `counting` is
-    the noise with which the rows are counted first. With `finding`, ranges of some columns are found before that.
+    the noise with which the rows are counted first.
 
     The result is a dict: the `seed` and the `weights` of the columns in each round, which give the trees, the `values`
-    of all leaves, rounds × classes × leaves, the `size`, and the `ranges` that were found.
+    of all leaves, rounds × classes × leaves, and the `size`.
 
-    Promise: the composition of the histograms of `finding`, the count, and the noisy sums of all rounds. A row is in
-    one leaf of each tree, and what it adds there has an L2 norm of at most the clip, in whole units. Everything else,
-    including the trees, is computed from the seed and earlier noisy sums alone.
+    Promise: the composition of the count and the noisy sums of all rounds. A row is in one leaf of each tree, and what
+    it adds there has an L2 norm of at most the clip, in whole units. Everything else, including the trees, is computed
+    from the seed and earlier noisy sums alone.
     Error: none is stated, because trees that are drawn at random need not fit the data.
     Source: [L10.NPGD] for the composition; boosting as in Nori-Caruana-Bu-Shen-Kulkarni 2021, with random trees.
     """
@@ -75,7 +62,6 @@ class BoostedTrees:
     momentum: Number = 0.9
     size: Number | None = None
     counting: Gaussian | None = None
-    finding: QuantileRanges | None = None
 
     def __post_init__(self) -> None:
         check_count(self.rounds, "rounds")
@@ -111,11 +97,7 @@ class BoostedTrees:
         """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2")
         counting = self.counting if self.size is None else None
-        rounds = StepNoise(bound, self.clip, self.rounds, None, self.size is None).guarantee(self.noise, counting)
-        if self.finding is None:
-            return rounds
-        found = self.finding.guarantee(self.finding.sensitivity(bound.unit, rows_of(bound, self.clip)))
-        return compose([rounds, found])
+        return StepNoise(bound, self.clip, self.rounds, None, self.size is None).guarantee(self.noise, counting)
 
     @classmethod
     def for_guarantee(
@@ -125,19 +107,17 @@ class BoostedTrees:
         clip: Number,
         rounds: int,
         loss: Loss | Softmax,
-        find: int = 0,
         size: Number | None = None,
         unit: Unit | None = None,
         rows_per_person: int = 1,
         **described: Any,
     ) -> Self:
-        """The least noise for which everything together keeps `guarantee`. `find` columns have no declared range."""
+        """The least noise for which everything together keeps `guarantee`."""
         classes = loss.classes if isinstance(loss, Softmax) else 1
         bound = leaf_sensitivity(clip, classes, unit, rows_per_person)
         kept: dict[str, Any] = {"clip": clip, "rounds": rounds, "loss": loss, "size": size, **described}
-        noise, counting = _calibrated(guarantee, bound, clip, rounds, size is None, find)
-        finding = ranges_beside(noise, clip, rounds, find) if find else None
-        return cls(noise=noise, counting=counting, finding=finding, **kept)
+        noise, counting = _calibrated(guarantee, bound, clip, rounds, size is None)
+        return cls(noise=noise, counting=counting, **kept)
 
     def error(self, confidence: float) -> Accuracy:
         why = "trees that are drawn at random need not fit the data"
@@ -166,34 +146,31 @@ class BoostedTrees:
         momentum = float(exactly(self.momentum))
         return np.asarray((1 - momentum ** np.arange(self.rounds, 0, -1)) / (1 - momentum))
 
-    def _draw(self, value: Unbinned) -> dict[str, Any]:
-        ranges = None if self.finding is None else self.finding._draw(value.unknown)["ranges"]
-        rows = value.binned(ranges)
-        size = self._counted(rows)
+    def _draw(self, value: LeafRows) -> dict[str, Any]:
+        size = self._counted(value)
         seed = int(samplers.uniform_below(2**62, 1)[0])
         most = max(parts**columns for columns, parts in SHAPES)
         noise = self.noise._noise(self.rounds * self.classes * most).reshape(self.rounds, self.classes, most)
         rate, momentum = self.rate(size) / size, float(exactly(self.momentum))
         values, weights = np.zeros((self.rounds, self.classes, most)), np.zeros((self.rounds, len(self.bins.sizes)))
         seen = Signal(len(self.bins.sizes), self.noise.deviation)
-        rows.start(self.loss)
+        value.start(self.loss)
         for number in range(self.rounds):
             weights[number] = seen.weights(number, self.rounds)
             tree = self.bins.tree(seed, number, SHAPES, weights[number])
-            places = rows.places(tree)
-            exact = rows.sums(places, tree.leaves, self.loss, self.clip)
+            places = value.places(tree)
+            exact = value.sums(places, tree.leaves, self.loss, self.clip)
             units = (exact + noise[number, :, : tree.leaves]).reshape(-1)
             noisy = from_lattice(units, slope_unit(self.clip)).reshape(self.classes, tree.leaves)
             seen.add(tree, noisy)
             moved = np.clip(-rate * noisy, -(2.0**100), 2.0**100)
-            rows.move(places, moved, momentum)
+            value.move(places, moved, momentum)
             values[number, :, : tree.leaves] = moved
         return {
             "seed": seed,
             "weights": weights,
             "values": values * self._grown()[:, None, None],
             "size": size,
-            "ranges": ranges,
         }
 
     def _counted(self, rows: LeafRows) -> float:
@@ -246,32 +223,8 @@ def leaf_sensitivity(clip: Number, classes: int, unit: Unit | None = None, rows_
 
 
 @lru_cache(maxsize=64)
-def _calibrated(
-    guarantee: Guarantee, bound: Sensitivity, clip: Number, rounds: int, counted: bool, find: int
-) -> tuple[Any, Any]:
+def _calibrated(guarantee: Guarantee, bound: Sensitivity, clip: Number, rounds: int, counted: bool) -> tuple[Any, Any]:
     """The least noise of a round, and that of the count. It is cached, because cross-validation asks for it often."""
     drawn = StepNoise(bound, clip, rounds, None, counted)
-    alone: Any = calibrate_noise(guarantee, drawn, "gaussian")
-    if not find:
-        return alone, drawn.counting(alone, pure=False)
-
-    def make(size: Fraction) -> Any:
-        noise = Gaussian._make(size, slope_unit(clip))
-        return _Drawn(drawn, clip, noise, ranges_beside(noise, clip, rounds, find))
-
-    noise = calibrate_with_ranges(make, bound, guarantee, alone).noise
+    noise: Any = calibrate_noise(guarantee, drawn, "gaussian")
     return noise, drawn.counting(noise, pure=False)
-
-
-@dataclass(frozen=True)
-class _Drawn:
-    """All that is drawn, as far as the guarantee depends on it."""
-
-    drawn: StepNoise
-    clip: Number
-    noise: Gaussian
-    finding: QuantileRanges
-
-    def guarantee(self, bound: Sensitivity) -> Guarantee:
-        found = self.finding.guarantee(self.finding.sensitivity(bound.unit, rows_of(bound, self.clip)))
-        return compose([self.drawn.guarantee(self.noise, self.drawn.counting(self.noise, pure=False)), found])

@@ -19,7 +19,7 @@ from discreet.exact import samplers
 from discreet.exact.rational import check_count, exactly, significant, sqrt_up
 from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.guarantees.unit import Unit
-from discreet.mechanisms.learning.moments import D, calibrate_noise, noisy_units, within_deviations
+from discreet.mechanisms.learning.deviations import D, calibrate_noise, noisy_units, within_deviations
 from discreet.mechanisms.noise.lattice import from_lattice, step_for
 from discreet.mechanisms.protocol import is_pure
 from discreet.queries.sensitivity import Sensitivity

@@ -22,12 +22,11 @@ from discreet.exact.rational import (
     exactly,
     float_up,
 )
-from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms import sampling
+from discreet.mechanisms.learning.descent_error import Average, CertifiedDescent, best_rate
 from discreet.mechanisms.learning.descent_noise import StepNoise, calibrate_noise, taught
-from discreet.mechanisms.learning.excess_risk import Descended, drift_term
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.noise.lattice import from_lattice
@@ -39,7 +38,6 @@ from discreet.rows.examples import one_product_at_a_time, row_norm, unit_of
 from discreet.rows.losses import Loss, Softmax
 from discreet.rows.stream import Stream
 
-Average = Literal["last half", "all", "last"]
 Floats = NDArray[np.float64]
 NOISE = 1.5
 """How much noise a weight may have in the end, for rows of norm 1. In our benchmarks, accuracy is the same from 1 to
@@ -48,7 +46,7 @@ NOISE = 1.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Descent:
+class Descent(CertifiedDescent):
     """Minimizes the mean loss of `size` rows. Each of the `steps` adds noise to the sum of clipped gradients and moves.
 
     w ← Π(w − learning_rate·(Σ clipped gradients + noise)/size), starting from the point of `region` that is nearest to
@@ -185,7 +183,7 @@ class Descent:
         weight is about ησ√T/(n(1−β)), for any T, because σ grows as √T.
         """
         if self.learning_rate == "bound":
-            return best_rate(replace(self, size=size, learning_rate=1))
+            return best_rate(replace(self, size=size, learning_rate=1)._descended())
         if self.learning_rate is not None:
             return float(exactly(self.learning_rate))
         longest, deviation = float_up(row_norm(self.feature_norm, self.intercept)), self.noise.deviation
@@ -194,82 +192,7 @@ class Descent:
         quiet = most * size * kept * longest / (2 * float(exactly(self.clip)) * deviation * math.sqrt(self.steps))
         return min(quiet, 2 / (self.loss.smoothness * longest**2 * float(exactly(self.steepest))))
 
-    # --- how good it is -------------------------------------------------------------------------------------
-
-    def error(self, confidence: float) -> Accuracy:
-        sure = check_confidence(confidence)
-        if why := self._uncertified():
-            return Accuracy(amount=None, confidence=sure, of="excess risk", reason=why)
-        if self.counting is None:
-            return Accuracy(amount=self._descended().bound(1 - sure), confidence=sure, of="excess risk")
-        size, off = float(exactly(self.size or 0)), float(self.counting.error(1 - (1 - sure) / 10))
-        if off >= size:
-            return Accuracy(
-                amount=None, confidence=sure, of="excess risk", reason="there are too few rows to count them"
-            )
-        amount = self._descended(1 + off / size).bound(0.9 * (1 - sure)) * size / (size - off)
-        return Accuracy(amount=amount, confidence=sure, of="excess risk")
-
-    def gap_error(self, confidence: float, gap: float) -> Accuracy:
-        """The better of `error` and of the bound from the drawn noisy gradients. `gap` is in the drawn dict.
-
-        F(w̄) − F* is at most the mean of ⟨∇F(w_t), w_t − w*⟩ over the averaged weights, however they were found. With
-        the noisy gradients in its place, this mean is at most `gap`, its largest value over all w* of the region. The
-        noise is independent of w_t − w*, which is at most the diameter.
-        """
-        sure = check_confidence(confidence)
-        if self._uncertified() not in ("", MOMENTUM_LATER):
-            return self.error(confidence)
-        before = self.error(1 - (1 - sure) / 2)
-        size, more = float(exactly(self.size or 1)), 1.0
-        miss = (1 - sure) / 2
-        if self.counting is not None:
-            off, miss = float(self.counting.error(1 - miss / 10)), miss * 0.9
-            more = size / (size - off) if off < size else math.inf
-        known = self._descended()
-        amount = (gap + drift_term(known.steps, known.stddev, known.diameter, miss, known.laplace)) * more
-        amount = amount if before.amount is None else min(amount, before.amount)
-        return Accuracy(amount=amount, confidence=sure, of="excess risk")
-
-    def _uncertified(self) -> str:
-        region: Any = self.region
-        if math.isinf(region.diameter(self.dimension)):
-            return "the weights are not kept in a bounded region"
-        if self.average == "last":
-            return "the last weights have no bound, an average has"
-        if self.size is None:
-            return "the number of rows is not known before it is counted"
-        if self.sampling is not None:
-            return "steps that look at samples have none"
-        if isinstance(self.loss, Softmax) and not self._unclipped():
-            return "the clip may bind, and clipped gradients of several classes are those of no convex loss"
-        return MOMENTUM_LATER if exactly(self.momentum) else ""
-
-    def _unclipped(self) -> bool:
-        return float(exactly(self.clip)) >= self.loss.lipschitz * float(row_norm(self.feature_norm, self.intercept))
-
-    def _descended(self, more: float = 1.0) -> Descended:
-        """The inputs of the error bound, if there may be `more` times as many rows as `size`."""
-        region: Any = self.region
-        longest = float_up(row_norm(self.feature_norm, self.intercept))
-        whole, size = self.average == "all", float(exactly(self.size or 1))
-        return Descended(
-            steps=self.steps - self._first() if self.steps > 1 else 1,
-            rate=self.rate(size),
-            start=region.reach(self.dimension) if whole else region.diameter(self.dimension),
-            diameter=region.diameter(self.dimension),
-            slope=min(float_up(exactly(self.clip)), self.loss.lipschitz * longest) * more,
-            curvature=self.loss.smoothness * longest**2 * more,
-            stddev=self.noise.deviation / size,
-            dimension=self.dimension,
-            laplace=isinstance(self.noise, Laplace),
-        )
-
     # --- what it does ---------------------------------------------------------------------------------------
-
-    def _first(self) -> int:
-        """The index of the first weights that are averaged. The starting point is never one of them."""
-        return max(1, {"all": 0, "last half": self.steps // 2, "last": self.steps}[self.average])
 
     def _draw(self, value: Any) -> dict[str, Any]:
         region: Any = self.region
@@ -339,42 +262,3 @@ def _gap(path: list[Floats], slopes: list[Floats], start: Floats, reach: float) 
         return math.inf
     own = float(np.mean([slope @ (weights - start) for weights, slope in zip(path, slopes, strict=True)]))
     return own + reach * float(np.linalg.norm(np.mean(slopes, axis=0)))
-
-
-MOMENTUM_LATER = "descent with momentum has no bound before it is run"
-
-
-def best_rate(m: Descent) -> float:
-    """The rate with the least expected excess risk by the slope alone: η* = D/√(k(G² + d·s²)) [L10.T2]."""
-    known = m._descended()
-    return known.start / math.sqrt(known.steps * (known.slope**2 + known.dimension * known.stddev**2))
-
-
-def enough_steps(mu: float, *, size: float, dimension: int, replaced: bool = False, most: int = 1000) -> int:
-    """The number of steps after which more steps hardly lower the bound of [L10.T2]: T ≥ n²μ²/(4d) for replaced rows,
-    n²μ²/d otherwise.
-    """
-    return max(1, min(most, math.ceil((size * mu) ** 2 / ((4 if replaced else 1) * dimension))))
-
-
-def plain_descent(
-    gradient: Callable[[Floats], Any],
-    *,
-    dimension: int,
-    steps: int,
-    learning_rate: float,
-    region: Any = None,
-    average: Average = "all",
-) -> NDArray[np.float64]:
-    """Projected gradient descent without noise, as taught [L10.PGD]. Not private: for public data and for tests.
-
-    Error: with η = R/(G√T), the average of all iterates is within RG/√T of the best [L10.T1].
-    """
-    place = region_of(region)
-    weights, kept = place.project(np.zeros(dimension)), np.zeros(dimension)
-    first = {"all": 0, "last half": steps // 2, "last": steps - 1}[average]
-    for step in range(steps):
-        weights = place.project(weights - learning_rate * np.asarray(gradient(weights)))
-        if step >= first:
-            kept = kept + weights
-    return kept / (steps - first)

@@ -15,7 +15,7 @@ from discreet.exact.rational import Number, check_count, check_positive, exactly
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit, row
-from discreet.mechanisms.learning.moments import calibrate_noise, noisy_units, within_deviations
+from discreet.mechanisms.learning.deviations import calibrate_noise, noisy_units, within_deviations
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.lattice import step_for
 from discreet.mechanisms.protocol import plain_sensitivity, tidy

@@ -16,11 +16,7 @@ from discreet.exact import samplers
 from discreet.exact.rational import check_count, sqrt_up
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.privacy_loss.compose import compose
 from discreet.guarantees.unit import Unit, row
-from discreet.mechanisms.learning.additive_descent import calibrate_with_ranges, ranges_beside
-from discreet.mechanisms.learning.boosted_trees import Unbinned
-from discreet.mechanisms.learning.quantile_ranges import QuantileRanges
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.noise.lattice import from_lattice
@@ -36,11 +32,11 @@ UNIT = Fraction(1, 2**20)
 @dataclass(frozen=True, kw_only=True)
 class LeafCounts:
     """Counts the rows of each of `classes` in every leaf of `trees` public trees, or, without classes, all rows and the
-    sum of their targets, which are clipped to ±1. With `finding`, ranges of some columns are found first.
+    sum of their targets, which are clipped to ±1.
 
     Each tree divides `shape[0]` columns into `shape[1]` parts each. The result is a dict: the `seed` that gives the
-    trees, the noisy `values`, trees × classes × leaves, and the `ranges` that were found. Without classes, the values
-    are trees × 2 × leaves: counts and sums.
+    trees, and the noisy `values`, trees × classes × leaves. Without classes, the values are trees × 2 × leaves: counts
+    and sums.
 
     Promise: a row is in one leaf of each tree. So it moves the counts by at most √trees in L2 and by `trees` in L1,
     and counts with sums by √(2·trees) and 2·trees. A replaced row moves them by √2 times that in L2, and twice that in
@@ -53,7 +49,6 @@ class LeafCounts:
     shape: tuple[int, int]
     classes: int | None
     noise: Gaussian | Laplace
-    finding: QuantileRanges | None = None
 
     def __post_init__(self) -> None:
         check_count(self.trees, "trees")
@@ -62,8 +57,6 @@ class LeafCounts:
                 "noise must be Gaussian or Laplace, with a step of at most 2^-20. Use for_guarantee.",
                 code="part-does-not-fit",
             )
-        if self.finding is not None and isinstance(self.noise, Laplace):
-            raise InvalidArgument("Ranges are found with Gaussian noise. Declare them.", code="part-does-not-fit")
 
     # --- what it promises -----------------------------------------------------------------------------------
 
@@ -75,15 +68,7 @@ class LeafCounts:
         """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
         norm = "L1" if isinstance(self.noise, Laplace) else "L2"
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, norm)
-        counted = self.noise.guarantee(bound)
-        if self.finding is None:
-            return counted
-        return compose([counted, self.finding.guarantee(self.finding.sensitivity(bound.unit, self._rows(bound)))])
-
-    def _rows(self, bound: Sensitivity) -> int:
-        """How many rows a unit has that moves the leaves this far in L2. A root that was rounded up is no row."""
-        one = _moved(self.trees, self.classes) * (2 if bound.replaced else 1)
-        return max(1, math.ceil(math.sqrt(bound.exact**2 / one) - 1e-9))
+        return self.noise.guarantee(bound)
 
     @classmethod
     def for_guarantee(
@@ -92,22 +77,14 @@ class LeafCounts:
         *,
         trees: int,
         classes: int | None,
-        find: int = 0,
         unit: Unit | None = None,
         rows_per_person: int = 1,
         **described: Any,
     ) -> Self:
         """The least noise that keeps `guarantee`: Laplace for pure ε, otherwise Gaussian."""
         pure = is_pure(guarantee)
-        if pure and find:
-            raise InvalidArgument(
-                "Ranges are found with Gaussian noise. Declare all ranges, or give a delta, such as 1e-6.",
-                code="needs-delta",
-            )
         bound = forest_sensitivity(trees, classes, pure, unit, rows_per_person)
-        noise = _calibrated(guarantee, bound, trees, classes, pure, find)
-        finding = ranges_beside(noise, 1, _moved(trees, classes), find) if find else None
-        return cls(trees=trees, classes=classes, noise=noise, finding=finding, **described)
+        return cls(trees=trees, classes=classes, noise=_calibrated(guarantee, bound, pure), **described)
 
     def error(self, confidence: float) -> Accuracy:
         """How far any of the released numbers is from the truth."""
@@ -116,20 +93,18 @@ class LeafCounts:
 
     # --- what it does ---------------------------------------------------------------------------------------
 
-    def _draw(self, value: Unbinned) -> dict[str, Any]:
-        ranges = None if self.finding is None else self.finding._draw(value.unknown)["ranges"]
-        rows = value.binned(ranges)
+    def _draw(self, value: LeafRows) -> dict[str, Any]:
         seed = int(samplers.uniform_below(2**62, 1)[0])
         found = []
         for number in range(self.trees):
             tree = self.bins.tree(seed, number, [self.shape])
-            exact = self._exact(rows, rows.places(tree), tree.leaves)
+            exact = self._exact(value, value.places(tree), tree.leaves)
             found.append(self._noisy(exact))
         most = max(one.shape[1] for one in found)
         values = np.zeros((self.trees, self.classes or 2, most))
         for place, one in enumerate(found):
             values[place, :, : one.shape[1]] = one
-        return {"seed": seed, "values": values, "ranges": ranges}
+        return {"seed": seed, "values": values}
 
     def _exact(self, rows: LeafRows, places: NDArray[np.intp], leaves: int) -> NDArray[Any]:
         """What is in the leaves, in whole `UNIT`s."""
@@ -164,22 +139,9 @@ def forest_sensitivity(
 
 
 @lru_cache(maxsize=64)
-def _calibrated(
-    guarantee: Guarantee, bound: Sensitivity, trees: int, classes: int | None, pure: bool, find: int
-) -> Any:
+def _calibrated(guarantee: Guarantee, bound: Sensitivity, pure: bool) -> Any:
     """The least noise, on a lattice that contains all sums. Cached: cross-validation asks for it often."""
     family: Any = Laplace if pure else Gaussian
     rough = family.for_guarantee(guarantee, sensitivity=bound)
     step = min(rough._step, UNIT)
-    alone = rough if step == rough._step else family.for_guarantee(guarantee, sensitivity=bound, step=step)
-    if not find:
-        return alone
-
-    def make(size: Fraction) -> Any:
-        noise = Gaussian._make(size, step)
-        finding = ranges_beside(noise, 1, _moved(trees, classes), find)
-        return LeafCounts(
-            bins=Bins((1,), (True,)), trees=trees, shape=(1, 1), classes=classes, noise=noise, finding=finding
-        )
-
-    return calibrate_with_ranges(make, bound, guarantee, alone).noise
+    return rough if step == rough._step else family.for_guarantee(guarantee, sensitivity=bound, step=step)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_bound, check_count, check_positive, exactly, significant, sqrt_up
@@ -26,14 +24,14 @@ from discreet.mechanisms.learning.cell_sums import (
     stages_guarantee,
     stages_sensitivity,
 )
+from discreet.mechanisms.learning.cluster_sums import exact_centered_sums, exact_rings
 from discreet.mechanisms.learning.cluster_tree import Directions, Tree, exact_leaf_sums, grow
-from discreet.mechanisms.learning.public_points import spread_cloud
+from discreet.mechanisms.learning.public_points import public_centers
 from discreet.mechanisms.learning.weighted_centers import weighted_centers
 from discreet.mechanisms.protocol import plain_sensitivity, tidy
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike
-from discreet.rows.rounding import Block, Floats, RoundedRows, cube_norm, unit_of
+from discreet.rows.rounding import Floats, RoundedRows, cube_norm, unit_of
 
-_PUBLIC_POINTS = 2**12
 _LEAST = 3.0  # in deviations of a count: a cluster with fewer rows may be empty
 _SPLIT = {"gaussian": 2.0, "laplace": 1.0}
 _TREE, _LEAVES, _RADII = Fraction(1, 4), Fraction(3, 10), Fraction(1, 20)  # what they cost of all
@@ -296,25 +294,7 @@ class Lloyd:
     def first_centers(self) -> Floats:
         """Public points, evenly spread."""
         size = 1.0 if self.feature_norm is None else float(self._norm)
-        return _public_centers(self.clusters, self.features, self.feature_norm is not None) * size
-
-
-@lru_cache(maxsize=64)
-def _public_centers(clusters: int, features: int, ball: bool) -> Floats:
-    """The cluster means of a fixed set of points in [−1, 1]^d, or in the ball of radius 1."""
-    cloud = spread_cloud(_PUBLIC_POINTS, features, ball)
-    centers = [cloud[int(np.argmin((cloud**2).sum(1)))]]
-    distance = np.full(len(cloud), np.inf)
-    for _ in range(clusters - 1):
-        distance = np.minimum(distance, ((cloud - centers[-1]) ** 2).sum(1))
-        centers.append(cloud[int(distance.argmax())])
-    found = np.array(centers)
-    for _ in range(10):
-        nearest = (cloud @ found.T - (found**2).sum(1) / 2).argmax(1)
-        members = (nearest[:, None] == np.arange(clusters)).astype(np.float64)
-        sizes = members.sum(0)[:, None]
-        found = np.where(sizes > 0, members.T @ cloud / np.maximum(sizes, 1), found)
-    return found
+        return public_centers(self.clusters, self.features, self.feature_norm is not None) * size
 
 
 def _count(share: Fraction) -> Part:
@@ -326,42 +306,3 @@ def _radius(ring: Floats, edges: Floats) -> float:
     next."""
     inside = np.cumsum(np.maximum(ring, 0.0)[::-1])[::-1]
     return float(edges[np.flatnonzero(inside >= _INSIDE * inside[0]).max()])
-
-
-def nearest_of(whole: Floats, centers: Floats) -> NDArray[np.int64]:
-    """The nearest center of each row, in integers below 2^43, so exactly; a tie goes to the first center."""
-    return np.asarray((2 * (whole @ centers.T) - (centers**2).sum(1)).argmax(1))
-
-
-def exact_rings(rows: RoundedRows, centers: Floats, edges: Floats) -> NDArray[Any]:
-    """How many rows are nearest to each center, by ring of their distance."""
-
-    def of_block(block: Block) -> list[Floats]:
-        whole, goal = block
-        nearest = nearest_of(whole, centers)
-        squared = ((whole - centers[nearest]) ** 2).sum(1)
-        ring = (squared[:, None] <= edges[1:]).sum(1)
-        place = (nearest * len(edges) + ring)[np.isfinite(goal)]
-        return [np.bincount(place, minlength=len(centers) * len(edges)).reshape(len(centers), -1).astype(np.float64)]
-
-    return rows.exact_sums(of_block)[0]
-
-
-def exact_centered_sums(rows: RoundedRows, centers: Floats, radii: Floats) -> list[NDArray[Any]]:
-    """How many rows are nearest to each center, and the sum of their moves from it, in 2^-19 of its radius.
-
-    `radii` are in units. Promise: the move of a row depends on the row and its center alone, and is at most one radius
-    long.
-    """
-    most = float(1 / unit_of(1)) * (1 - 2.0**-40) - math.sqrt(centers.shape[1]) / 2
-
-    def of_block(block: Block) -> list[Floats]:
-        whole, goal = block
-        nearest = nearest_of(whole, centers)
-        apart = whole - centers[nearest]
-        length = np.sqrt((apart * apart).sum(1))  # of integers: exact in any order
-        moves = np.rint(apart * (most / np.maximum(length, radii[nearest]))[:, None])
-        members = ((nearest[:, None] == np.arange(len(centers))) & np.isfinite(goal)[:, None]).astype(np.float64)
-        return [members.sum(0), members.T @ moves]
-
-    return rows.exact_sums(of_block)

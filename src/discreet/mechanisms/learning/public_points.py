@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from discreet.rows.rounding import Floats
+
+_CLOUD = 2**12
 
 
 def spread_points(many: int, size: int) -> Floats:
@@ -33,3 +37,21 @@ def spread_directions(features: int, many: int) -> Floats:
     # irrational turns give numbers that look random, yet are the same on every machine up to rounding
     turns = np.outer(np.arange(1, features + 1) ** 2, np.sqrt(np.arange(1, many + 1) + 0.5))
     return np.asarray(np.linalg.qr(np.cos(2 * np.pi * (turns % 1.0)))[0])
+
+
+@lru_cache(maxsize=64)
+def public_centers(clusters: int, features: int, ball: bool) -> Floats:
+    """The cluster means of a fixed set of points in [−1, 1]^d, or in the ball of radius 1."""
+    cloud = spread_cloud(_CLOUD, features, ball)
+    centers = [cloud[int(np.argmin((cloud**2).sum(1)))]]
+    distance = np.full(len(cloud), np.inf)
+    for _ in range(clusters - 1):
+        distance = np.minimum(distance, ((cloud - centers[-1]) ** 2).sum(1))
+        centers.append(cloud[int(distance.argmax())])
+    found = np.array(centers)
+    for _ in range(10):
+        nearest = (cloud @ found.T - (found**2).sum(1) / 2).argmax(1)
+        members = (nearest[:, None] == np.arange(clusters)).astype(np.float64)
+        sizes = members.sum(0)[:, None]
+        found = np.where(sizes > 0, members.T @ cloud / np.maximum(sizes, 1), found)
+    return found

@@ -16,7 +16,8 @@ from discreet.exact.rational import Number, check_bound, check_count, check_posi
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit, row
-from discreet.mechanisms.learning.moments import Moments, calibrate_noise, noisy_units, within_deviations
+from discreet.mechanisms.learning.deviations import calibrate_noise, noisy_units, within_deviations
+from discreet.mechanisms.learning.moments import Moments
 from discreet.mechanisms.noise.lattice import step_for
 from discreet.mechanisms.protocol import plain_sensitivity, tidy
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike

@@ -535,9 +535,9 @@ class Names:
                 f'it, or add [tables.{table.name}.time] with column = "day".',
                 code="part-table",
             )
-        if parts is None and unit.per is None and time.late is None:
+        person = named[str(table.person)] if unit.per is not None and unit.column is not None else None
+        if parts is None and person is None and time.late is None:
             return None
-        person = named[str(table.person)] if unit.per is not None else None
         arrived = None if time.arrived is None else named[time.arrived]
         blocks = Blocks(time.block, named[time.column], arrived, time.late, parts, person)
         if self.schema.first_blocks is None or table.person is None:

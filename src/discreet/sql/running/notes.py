@@ -129,7 +129,7 @@ def _notes_on_parts(plan: Plan) -> list[str]:
         notes.append("Rows that came in late count nowhere.")
     alone = parts is not None and len(parts) == 1
     combined = len(scans) > 1 or any(isinstance(part, PerPerson | Windowed) for part in parts_of(relation))
-    if unit is not None and unit.per is not None and combined and not alone:
+    if unit is not None and unit.column is not None and unit.per is not None and combined and not alone:
         notes.append(f"Rows of one person are joined and combined only inside one {unit.per}.")
     return notes
 
