@@ -110,9 +110,9 @@ def main(*, quick: bool) -> int:
     section(
         "Standing questions: running totals over time",
         "standing",
-        f"""COUNT(*) of {cities:,} cities for {days:,} days through `clinic.standing(…, totals=True)`. One person's day is
-        protected, with ε = {EPSILON:g} and δ = {DELTA:g} for the whole horizon. Root mean square errors of totals over
-        all cities; daily answers over {few:,}.""",
+        f"""COUNT(*) of {cities:,} cities for {days:,} days through `clinic.standing(…, totals=True)`. One person's day
+        is protected, with ε = {EPSILON:g} and δ = {DELTA:g} for the whole horizon. Root mean square errors of
+        totals over all cities; daily answers over {few:,}.""",
     )
     places = sorted({_near(shown, day) for day in (days // 10, days // 2, days - 1)})
     table("totals from", *(f"after {day + 1:,} days" for day in places))

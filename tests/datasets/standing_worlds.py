@@ -18,7 +18,9 @@ CITIES = ["A", "B"]
 
 def visits(many: int = 40) -> pa.Table:
     """People who come every month from January to April, each to one of two cities."""
-    rows = [(p, datetime.date(2024, m, 1 + p % 28), CITIES[(p + m) % 2], p % 10) for p in range(many) for m in (1, 2, 3, 4)]
+    rows = [
+        (p, datetime.date(2024, m, 1 + p % 28), CITIES[(p + m) % 2], p % 10) for p in range(many) for m in (1, 2, 3, 4)
+    ]
     kinds = (pa.int64(), pa.date32(), pa.string(), pa.int64())
     names = ("pid", "day", "city", "cost")
     return pa.table({n: pa.array(c, k) for n, c, k in zip(names, zip(*rows, strict=True), kinds, strict=True)})

@@ -210,6 +210,39 @@ def test_a_person_in_all_blocks_moves_it_by_at_most_all_columns(monkeypatch: pyt
     assert worst > 2 * float(norm_of(points, True, 1))  # to charge such a person once would be wrong
 
 
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_blocks_that_are_measured_one_by_one_move_by_the_root_of_their_number(
+    steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each step reads its own block only, so a history of late rows changes nothing."""
+    sums, worst = SumsOverTime(points=3, stddevs=(1,), steps=steps, factored=False), 0.0
+    for cells in itertools.product((-1, 0, 1), repeat=3):
+        if sum(map(abs, cells)) <= steps:
+            values = [[7, 7, 7], [7, 7, 7], [7, 7, 7]]
+            for t in range(3):
+                values[t][t] = cells[t]
+            worst = max(worst, moved(sums, values, monkeypatch))
+    assert worst == pytest.approx(float(sums.norm))
+    assert worst <= float(sums.norm)
+    released = [sums.step(t)._draw([np.array([[5]] * (t + 1))]) for t in range(3)]
+    assert sums.sums(released)[0] == [15]
+
+
+def test_the_better_of_both_ways_is_chosen() -> None:
+    """A factor is better for units in one block, and blocks one by one for people who are in all of them."""
+    goal = dp.Approx(epsilon=1, delta=1e-6)
+    for steps, better in ((1, True), (100, False)):
+        bound = [dp.Sensitivity(1, "L2", dp.person("pid"))]
+        both = [
+            SumsOverTime.for_guarantee(goal, points=100, sensitivity=bound, steps=steps, factored=factored)
+            for factored in (True, False)
+        ]
+        assert (both[0].mean_square < both[1].mean_square) is better
+        for one in both:
+            assert one.guarantee(bound).delta_at(epsilon=1) <= 1e-6
+            assert float(one.error(0.95)) > one.deviations(99, single=False)[0]
+
+
 @pytest.mark.parametrize("steps", [1, 2, 3, 4])
 def test_a_person_in_some_blocks_moves_it_by_at_most_the_stated_norm(
     steps: int, monkeypatch: pytest.MonkeyPatch

@@ -130,7 +130,9 @@ def test_analysts_pay_for_their_own() -> None:
 def test_parts_of_the_data_are_paid_where_units_live_in_one() -> None:
     unit = dp.person("pid", per="month")
     ledger = ledger_at(unit=unit)
-    wanted = Steps(names=("2024-01", "2024-02"), each=Once(limit=dp.Pure(epsilon=1, protects=unit)), units=1, joint=False)
+    wanted = Steps(
+        names=("2024-01", "2024-02"), each=Once(limit=dp.Pure(epsilon=1, protects=unit)), units=1, joint=False
+    )
     paid = pay(ledger._within("2024-01", "2024-02"), wanted.total(unit), wanted, {}, asked="x")
     assert ledger._within("2024-01").remaining == dp.Pure(epsilon=9)
     assert ledger._within("2024-03").remaining == dp.Pure(epsilon=10)
@@ -166,7 +168,9 @@ def test_steps_that_were_not_paid_in_full_are_refused() -> None:
 def test_steps_of_other_parts_than_those_charged_are_refused() -> None:
     unit = dp.person("pid", per="month")
     ledger = ledger_at(unit=unit)
-    wanted = Steps(names=("2024-01", "2024-02"), each=Once(limit=dp.Pure(epsilon=1, protects=unit)), units=1, joint=False)
+    wanted = Steps(
+        names=("2024-01", "2024-02"), each=Once(limit=dp.Pure(epsilon=1, protects=unit)), units=1, joint=False
+    )
     pay(ledger._within("2024-01"), wanted.total(unit), wanted, {}, asked="x")
     with refuses(LedgerDamaged, "ledger-steps-wrong"):
         ledger.verify()

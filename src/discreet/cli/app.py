@@ -120,7 +120,14 @@ app = typer.Typer(
 app.callback(help=manual(discreet), epilog=EXIT_CODES)(discreet)
 for panel, commands in {
     "Start here": (demo.demo,),
-    "For the owner of the data": (init.init, ledger.ledger, risk.risk, sanitize.sanitize, serve.serve, standing.schedule),
+    "For the owner of the data": (
+        init.init,
+        ledger.ledger,
+        risk.risk,
+        sanitize.sanitize,
+        serve.serve,
+        standing.schedule,
+    ),
     "For analysts": (tables.tables, explain.explain, query.query, standing.standing),
     "For proof": (audit.audit, reproduce.reproduce),
 }.items():

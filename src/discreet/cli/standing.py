@@ -36,9 +36,12 @@ def standing(
     ],
     delta: Delta = None,
     first: Annotated[
-        str | None, typer.Option(help="The first block, such as 2024-01; by default the present one.", show_default=False)
+        str | None,
+        typer.Option(help="The first block, such as 2024-01; by default the present one.", show_default=False),
     ] = None,
-    totals: Annotated[bool, typer.Option("--totals", help="Running totals over all blocks, with little noise.")] = False,
+    totals: Annotated[
+        bool, typer.Option("--totals", help="Running totals over all blocks, with little noise.")
+    ] = False,
     blocks_per_person: Annotated[
         int | None,
         typer.Option(
@@ -89,7 +92,9 @@ def schedule(
     until: Annotated[
         str | None,
         typer.Option(
-            metavar="DAY", help="Answer as if it were this day, such as 2025-01-31; by default today.", show_default=False
+            metavar="DAY",
+            help="Answer as if it were this day, such as 2025-01-31; by default today.",
+            show_default=False,
         ),
     ] = None,
     only_list: Annotated[bool, typer.Option("--list", help="Show what is open and due. Answers nothing.")] = False,

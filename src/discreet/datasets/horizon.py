@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice
@@ -85,8 +85,6 @@ class Horizon:
 
     def schema(self, schema: Schema, *names: str) -> Schema:
         """The schema in which only the rows in these blocks count."""
-        from dataclasses import replace
-
         return replace(schema, parts=names, first_blocks=self.turns)
 
     @property
@@ -121,7 +119,7 @@ class Horizon:
         """The horizon that was recorded."""
         known = {name: said[name] for name in ("question", "every", "first", "times", "totals", "blocks_per_person")}
         weights = {name: Fraction(weight) for name, weight in said["weights"].items()}
-        amounts = {name: Fraction(said[name]) for name in ("epsilon", "delta")}
+        amounts: dict[str, Any] = {name: Fraction(said[name]) for name in ("epsilon", "delta")}
         return cls(**known, **amounts, weights=weights, bounds=dict(said["bounds"]))
 
 

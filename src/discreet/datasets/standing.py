@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from discreet import html
 from discreet.closing import Closed
@@ -125,7 +125,9 @@ class Standing(Closed):
         """The answer for one block, which was given before. Raises if it is not there yet."""
         self.horizon.in_order(block)
         if not self._is_answered(block):
-            raise NotAllowed(f"{block} is not answered yet. Run the standing question: standing.run().", code="standing-not-yet")
+            raise NotAllowed(
+                f"{block} is not answered yet. Run the standing question: standing.run().", code="standing-not-yet"
+            )
         with self._reading() as reading:
             return reading.again(block)
 
@@ -146,10 +148,14 @@ class Standing(Closed):
             )
         answered = self.answered
         if not answered:
-            raise NotAllowed("No block is answered yet. Run the standing question: standing.run().", code="standing-not-yet")
+            raise NotAllowed(
+                "No block is answered yet. Run the standing question: standing.run().", code="standing-not-yet"
+            )
         self.horizon.in_order(answered[-1] if block is None else block)
         if block is not None and block not in answered:
-            raise NotAllowed(f"{block} is not answered yet. Run the standing question: standing.run().", code="standing-not-yet")
+            raise NotAllowed(
+                f"{block} is not answered yet. Run the standing question: standing.run().", code="standing-not-yet"
+            )
         with self._reading() as reading:
             return reading.total(answered[-1] if block is None else block)
 
@@ -263,7 +269,7 @@ def _priced(database: Database, horizon: Horizon) -> _Priced:
         totals = plan_totals(database.planner, horizon)
         steps = steps_of(database.schema, horizon, totals.rule, joint=True)
         charge = charge_of(charged(database.ledger, database.schema, horizon), steps, horizon)
-        more = {"stddevs": [str(one) for one in totals.stddevs]}
+        more = {"stddevs": [str(one) for one in totals.stddevs], "factored": totals.sums.factored}
         return _Priced(steps, charge, totals.shown(), totals.facts, totals.steps, more, totals.said)
     step = price_step(database.planner, horizon)
     steps = steps_of(database.schema, horizon, step.rule)
@@ -286,7 +292,7 @@ class _Reading:
     def __init__(self, database: Database, paid: Paid, horizon: Horizon) -> None:
         self.database, self.paid, self.horizon = database, paid, horizon
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -299,6 +305,18 @@ class _Reading:
     def has_nothing(self, block: str) -> bool:
         """Whether a step was answered by showing no group at all, which has no entry of its own."""
         return False
+
+    def ask(self, block: str) -> Answer:
+        """The answer of a step, drawn now if it was not before."""
+        raise NotImplementedError
+
+    def again(self, block: str) -> Answer:
+        """The answer of a step that was drawn before."""
+        raise NotImplementedError
+
+    def total(self, block: str) -> Answer:
+        """The total up to a step."""
+        raise NotImplementedError
 
     def check(self, facts: str) -> None:
         """Refuse to go on under other declarations than those that were paid for."""
@@ -392,8 +410,7 @@ class _Totals(_Reading):
     @property
     def totals(self) -> RunningTotals:
         if self._totals is None:
-            stddevs = [Fraction(one) for one in self.paid.definition["stddevs"]]
-            self._totals = RunningTotals.again(self.database.planner, self.horizon, self.paid, stddevs)
+            self._totals = RunningTotals.again(self.database.planner, self.horizon, self.paid)
             self.check(self._totals.planned.facts)
         return self._totals
 
@@ -413,4 +430,3 @@ class _Totals(_Reading):
 
     def total(self, block: str) -> Answer:
         return self.totals.answer(block, self, single=False)
-

@@ -130,9 +130,7 @@ def _rule(plan: Plan, epsilon: Fraction, delta: Fraction, unit: Unit) -> Rule:
     return Basic(limit=limit).fixed()
 
 
-def _largest(
-    offer: Callable[[Fraction, Fraction], StepPrice], first: StepPrice, units: int, goal: Approx
-) -> StepPrice:
+def _largest(offer: Callable[[Fraction, Fraction], StepPrice], first: StepPrice, units: int, goal: Approx) -> StepPrice:
     """The offer with the largest ε of which so many compose to the goal. The first one does, by its sums."""
     known = {first.epsilon: first}
 

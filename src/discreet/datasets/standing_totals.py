@@ -8,7 +8,7 @@ difference of two totals is the sum of the blocks between them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol
@@ -89,7 +89,7 @@ class TotalsPlan:
 
     def deviations(self, place: int, *, single: bool) -> list[float]:
         """The deviation of each number: of one block, or of the total up to it."""
-        return [float(part.deviation(place + 1, place if single else 0)) for part in self.sums.parts]
+        return self.sums.deviations(place, single=single)
 
     def shown(self) -> Plan:
         """The plan of one block with the noise that a block has."""
@@ -112,8 +112,8 @@ def steps_of_unit(unit: Unit, horizon: Horizon) -> int:
     return min(horizon.times, 2 * one if unit.neighbors == "replace" else one)
 
 
-def plan_totals(planner: Planner, horizon: Horizon, stddevs: Sequence[Fraction] | None = None) -> TotalsPlan:
-    """How running totals would be measured. Reads nothing and spends nothing."""
+def plan_totals(planner: Planner, horizon: Horizon, recorded: Mapping[str, Any] | None = None) -> TotalsPlan:
+    """How running totals would be measured, or with what is `recorded` how they are. Reads nothing, spends nothing."""
     unit = planner.schema.unit
     if not horizon.delta:
         raise InvalidArgument(
@@ -136,10 +136,17 @@ def plan_totals(planner: Planner, horizon: Horizon, stddevs: Sequence[Fraction] 
     ]
     steps = steps_of_unit(unit, horizon)
     known: dict[str, Any] = {"points": horizon.times, "steps": steps, "normalized": unit.neighbors == "add_or_remove"}
-    if stddevs is None:
-        sums = SumsOverTime.for_guarantee(horizon.limit, sensitivity=bounds, shares=plan.price.shares, **known)
+    if recorded is not None:
+        stddevs = tuple(Fraction(one) for one in recorded["stddevs"])
+        sums = SumsOverTime(stddevs=stddevs, factored=recorded["factored"] is True, **known)
     else:
-        sums = SumsOverTime(stddevs=tuple(stddevs), **known)
+        offers = [
+            SumsOverTime.for_guarantee(
+                horizon.limit, sensitivity=bounds, shares=plan.price.shares, factored=factored, **known
+            )
+            for factored in (True, False)
+        ]
+        sums = min(offers, key=lambda offer: offer.mean_square)
     return TotalsPlan(plan, sums, tuple(bounds), horizon)
 
 
@@ -183,9 +190,9 @@ class RunningTotals:
         self._released: dict[str, Any] = {}
 
     @classmethod
-    def again(cls, planner: Planner, horizon: Horizon, paid: Paid, stddevs: Sequence[Fraction]) -> RunningTotals:
+    def again(cls, planner: Planner, horizon: Horizon, paid: Paid) -> RunningTotals:
         """The totals of a horizon that was paid before, with the noise that was recorded."""
-        return cls(planner, plan_totals(planner, horizon, stddevs), paid)
+        return cls(planner, plan_totals(planner, horizon, paid.definition), paid)
 
     def forget(self) -> None:
         """Drop what was read of the data."""
@@ -217,12 +224,17 @@ class RunningTotals:
         self._released[block] = release.value
 
     def _read(self, blocks: Sequence[str]) -> list[Any]:
-        """The exact numbers of some blocks, an array of blocks by groups for each measure."""
+        """The exact numbers of the blocks so far, an array of blocks by groups for each measure. Of blocks that are
+        measured one by one, only the last is needed.
+        """
+        if not self.planned.sums.factored:
+            last = self._read_one(blocks[-1])
+            return [np.stack([*(np.zeros_like(one) for _ in blocks[:-1]), np.asarray(one)]) for one in last]
         for block in blocks:
             if block not in self._exact:
                 self._exact[block] = self._read_one(block)
         measures = range(len(self.planned.plan.question.measures))
-        return [np.stack([_whole(self._exact[block][place]) for block in blocks]) for place in measures]
+        return [np.stack([np.asarray(self._exact[block][place]) for block in blocks]) for place in measures]
 
     def _read_one(self, block: str) -> list[Any]:
         own = replace(self.planner, schema=self.horizon.schema(self.planner.schema, block), ledger=None)  # type: ignore[arg-type]
@@ -257,8 +269,3 @@ class RunningTotals:
 def _said(horizon: Horizon, block: str, *, single: bool) -> str:
     what = f"{block} alone" if single else f"All blocks from {horizon.blocks[0]} to {block}"
     return f"{what}, from running totals: blocks add up to totals."
-
-
-def _whole(numbers: Any) -> Any:
-    """Exact numbers as they are, or as Python's integers where they are such."""
-    return np.asarray(numbers)

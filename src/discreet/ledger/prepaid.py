@@ -40,7 +40,6 @@ def batched(names: Iterable[str]) -> Iterator[list[str]]:
         yield some
 
 
-
 @dataclass(frozen=True)
 class Paid:
     """A standing question as it is recorded: the entry of its charge, its steps, and its definition."""

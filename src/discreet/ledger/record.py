@@ -17,9 +17,8 @@ from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
 from discreet.guarantees.privacy_loss import derived_pairs, finite_pairs, pairs, randomized_bits, shuffled_pairs
 from discreet.guarantees.privacy_loss.compose import LossDistribution
-from discreet.guarantees.rules import advanced, filters
+from discreet.guarantees.rules import advanced, filters, once
 from discreet.guarantees.rules import best_of as rules
-from discreet.guarantees.rules import once
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.learning.minimizer_pair import MinimizerPair
 from discreet.mechanisms.protocol import tidy

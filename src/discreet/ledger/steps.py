@@ -73,9 +73,7 @@ def steps_in(row: EntryRow) -> Steps:
     said = book.part_of(row.content).get("paid")
     try:
         assert isinstance(said, dict)
-        return Steps(
-            names=tuple(said["steps"]), each=row.rule, units=said["units"], joint=said["joint"] is True
-        )
+        return Steps(names=tuple(said["steps"]), each=row.rule, units=said["units"], joint=said["joint"] is True)
     except (AssertionError, LookupError, TypeError, InvalidArgument):
         raise book.damage_error(f"entry {row.number} does not say what was paid", code="ledger-steps-wrong") from None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Self
@@ -48,8 +48,8 @@ def norm_of(points: int, normalized: bool, steps: int) -> Fraction:
     """How far a unit moves the whole measurement that is in so many steps, by at most 1 in each, in L2.
 
     Promise: the factor C has no negative entries, so a unit that adds u_s in step s moves the measurement by at most
-    ‖Σ_{s∈S} C_s‖ if |u_s| ≤ 1 and it is in the steps S. The square is the sum of the inner products of these columns: at
-    most the `steps` largest sums of the `steps` largest products of one column. It is also at most that of all columns.
+    ‖Σ_{s∈S} C_s‖ if |u_s| ≤ 1 and it is in the steps S. The square is the sum of the inner products of these columns:
+    at most the `steps` largest sums of the `steps` largest products of one column. It is also at most that of all.
     """
     one = sqrt_up(column_norms(points, normalized)[0])
     if steps == 1:
@@ -68,11 +68,12 @@ def norm_of(points: int, normalized: bool, steps: int) -> Fraction:
 @dataclass(frozen=True, kw_only=True)
 class SumsOverTime:
     """Noisy running sums of several numbers over `points` steps. `stddevs` has the noise of each number, and a unit is
-    in at most `steps` steps.
+    in at most `steps` steps. If it is not `factored`, each step is measured by itself, and these are added: that is
+    better for units that are in most steps.
 
-    Promise: that of Gaussian noise on a measurement that one unit moves by what it adds to a step, times `norm_of`. This
-    holds for any history of the data: if what a unit adds in a step is read again later and has changed, it is still at
-    most the bound, and so is each entry of its column. The noise of a step is drawn once.
+    Promise: that of Gaussian noise on a measurement that one unit moves by what it adds to a step, times `norm`.
+    This holds for any history of the data: if what a unit adds in a step is read again later and has changed, it is
+    still at most the bound, and so is each entry of its column. The noise of a step is drawn once.
     Error: that of `PrefixSums`, for each number.
     Source: [L3.CDF]; for numbers that depend on earlier sums, Denisov et al. 2022.
     """
@@ -81,6 +82,7 @@ class SumsOverTime:
     stddevs: tuple[Number, ...]
     steps: int = 1
     normalized: bool = True
+    factored: bool = True
 
     def __post_init__(self) -> None:
         if check_count(self.steps, "steps") > check_count(self.points, "points"):
@@ -96,10 +98,28 @@ class SumsOverTime:
             PrefixSums(points=self.points, stddev=stddev, normalized=self.normalized) for stddev in self.stddevs
         )
 
-    def guarantee(self, sensitivity: Sequence[Sensitivity]) -> Guarantee:
+    @property
+    def norm(self) -> Fraction:
+        """How far a unit moves the measurement that adds at most 1 to each step it is in, in L2."""
+        return norm_of(self.points, self.normalized, self.steps) if self.factored else sqrt_up(Fraction(self.steps))
+
+    def deviations(self, place: int, *, single: bool) -> list[float]:
+        """The standard deviation of the noise of each number: in one step, or in the sum up to it."""
+        if self.factored:
+            return [float(part.deviation(place + 1, place if single else 0)) for part in self.parts]
+        return [float(exactly(stddev)) * math.sqrt(1 if single else place + 1) for stddev in self.stddevs]
+
+    @property
+    def mean_square(self) -> float:
+        """The mean variance of all sums of the first number."""
+        first = float(exactly(self.stddevs[0])) ** 2
+        if not self.factored:
+            return first * (self.points + 1) / 2
+        return float(np.mean(np.square(self.parts[0].deviation(np.arange(1, self.points + 1)))))
+
+    def guarantee(self, sensitivity: Any) -> Guarantee:
         """For units that move each number by so much in a step, in L2 over all groups."""
-        norm = norm_of(self.points, self.normalized, self.steps)
-        each = []
+        norm, each = self.norm, []
         for stddev, bound in zip(self.stddevs, sensitivity, strict=True):
             moved = Sensitivity(bound.exact * norm, "L2", bound.unit, self.points * (bound.dimension or 1), FACTOR_STEP)
             each.append(Gaussian(stddev=stddev, step=float(FACTOR_STEP)).guarantee(moved))
@@ -115,6 +135,7 @@ class SumsOverTime:
         shares: Sequence[Fraction] | None = None,
         steps: int = 1,
         normalized: bool = True,
+        factored: bool = True,
     ) -> Self:
         """The least noise that keeps (ε,δ). `shares` divide it among the numbers."""
         if not isinstance(guarantee, Approx) or not exactly(guarantee.delta):
@@ -123,7 +144,8 @@ class SumsOverTime:
                 code="needs-delta",
             )
         parts = shares or [Fraction(1, len(sensitivity))] * len(sensitivity)
-        norm = norm_of(points, normalized, steps)
+        given: dict[str, Any] = {"points": points, "steps": steps, "normalized": normalized, "factored": factored}
+        norm = cls(stddevs=(1,), **given).norm
         largest = largest_mu(float(exactly(guarantee.epsilon)), float(exactly(guarantee.delta)))
         for attempt in range(40):
             lowered = 1 - 1e-9 * 4**attempt if attempt < 12 else 0.5 ** (attempt - 11)
@@ -131,14 +153,17 @@ class SumsOverTime:
                 significant(bound.exact * norm / exactly(largest * lowered * math.sqrt(share)), up=True)
                 for bound, share in zip(sensitivity, parts, strict=True)
             ]
-            made = cls(points=points, stddevs=tuple(map(tidy, scales)), steps=steps, normalized=normalized)
+            made = cls(stddevs=tuple(map(tidy, scales)), **given)
             if meets(made.guarantee(sensitivity), guarantee):
                 return made
         raise InvalidArgument("No noise keeps this guarantee. Ask for a larger ε.", code="guarantee-out-of-reach")
 
     def error(self, confidence: float) -> Accuracy:
         """How far any sum of the number with the most noise may be off."""
-        return max((part.error(confidence) for part in self.parts), key=float)
+        if self.factored:
+            return max((part.error(confidence) for part in self.parts), key=float)
+        noises = (Gaussian(stddev=max(self.deviations(self.points - 1, single=False))),)
+        return replace(noises[0].error(confidence, values=self.points), of="every value")
 
     def step(self, number: int) -> StepOfSums:
         """One step, from 0."""
@@ -149,9 +174,11 @@ class SumsOverTime:
         numbers.
         """
         last = len(released)
+        steps = (np.array([step[place] for step in released], dtype=np.float64) for place in range(len(self.stddevs)))
+        if not self.factored:
+            return [np.rint(one.sum(axis=0)) + 0.0 for one in steps]
         other, of = root(self.points)[1], weights(self.points, self.normalized)
         shares = row_of(other, of, last)[:last, None]
-        steps = (np.array([step[place] for step in released], dtype=np.float64) for place in range(len(self.stddevs)))
         return [np.rint((shares * one).sum(axis=0)) + 0.0 for one in steps]
 
 
@@ -166,7 +193,7 @@ class StepOfSums:
     sums: SumsOverTime
     number: int
 
-    def guarantee(self, sensitivity: Sequence[Sensitivity]) -> Guarantee:
+    def guarantee(self, sensitivity: Any) -> Guarantee:
         return self.sums.guarantee(sensitivity)
 
     def error(self, confidence: float) -> Accuracy:
@@ -176,6 +203,8 @@ class StepOfSums:
         """From the exact numbers of each step so far, an array of steps by groups for each number."""
         whole, of = root(self.sums.points)[0], weights(self.sums.points, self.sums.normalized)
         row = whole[self.number :: -1] * of[: self.number + 1]
+        if not self.sums.factored:
+            row = np.append(np.zeros(self.number, dtype=np.int64), int(1 / FACTOR_STEP))
         drawn = []
         for part, numbers in zip(self.sums.parts, value, strict=True):
             counts = np.asarray(numbers)
