@@ -202,7 +202,7 @@ def test_a_charge_on_everything_that_costs_a_step_only_is_refused() -> None:
     ledger = ledger_at()
     alice = ledger.for_analyst("alice", limit=dp.Pure(epsilon=2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Ledger, "_payers", lambda self, standing: {self._analyst: standing[self._analyst]})
+        patch.setattr(Ledger, "_prepaid", True)
         charge(alice)
     with refuses(LedgerDamaged, "ledger-totals-wrong"):
         ledger.verify()

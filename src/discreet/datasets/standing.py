@@ -198,7 +198,7 @@ def open_standing(database: Database, horizon: Horizon) -> Standing:
     ledger = charged(database.ledger, database.schema, horizon)
     asked = f"{horizon.times} times, every {horizon.every} from {horizon.first}: {horizon.question}"
     definition = horizon.written() | {"facts": priced.facts} | priced.more
-    paid = pay(ledger, priced.charge, priced.steps, definition, asked=asked)
+    paid = pay(ledger, priced.whole, priced.steps, definition, asked=asked)
     return Standing(database, paid, horizon)
 
 
@@ -234,11 +234,11 @@ def explain_standing(database: Database, horizon: Horizon) -> Explanation:
         "horizon": horizon.written(),
         "blocks": list(horizon.blocks),
         "units": priced.units,
-        "guarantee": str(priced.charge),
+        "guarantee": str(priced.whole),
         "each": describe_plan(priced.plan),
     }
     try:
-        left = ledger.after(priced.charge)
+        left = ledger.after(priced.whole)
         described["then"] = f"{left or 'nothing'} would remain"
         data |= {"fits": True, "remaining": left and str(left)}
     except BudgetExhausted:
@@ -255,7 +255,7 @@ def explain_standing(database: Database, horizon: Horizon) -> Explanation:
 @dataclass(frozen=True)
 class _Priced:
     steps: Any
-    charge: Guarantee
+    whole: Guarantee
     plan: Plan
     facts: str
     units: int

@@ -107,6 +107,7 @@ class Prepaid(Ledger):
     Promise: what is charged here stays within the limit of the step, and nothing else changes.
     """
 
+    _prepaid = True
     payer: Ledger
     """Whose budget is shown as what remains."""
     asks: bool = True
@@ -170,14 +171,11 @@ class Prepaid(Ledger):
         facts = {"kind": "step", "analyst": self._analyst, "asked": "a step", "content": content, "costs": {}}
         _append_account(draft, facts, self._analyst, Account(content, rule.nothing))
 
-    def _payers(self, standing: Standing) -> Standing:
-        return {self._analyst: standing[self._analyst]}
-
     def _look(self, use: Callable[[Standing, FindOwns], T]) -> T:
-        return super()._look(lambda standing, find: use(self._payers(standing), find))
+        return super()._look(lambda standing, find: use({self._analyst: standing[self._analyst]}, find))
 
     def _look_at(self, number: int, use: Callable[[Standing, FindOwns], T]) -> T:
-        return super()._look_at(number, lambda standing, find: use(self._payers(standing), find))
+        return super()._look_at(number, lambda standing, find: use({self._analyst: standing[self._analyst]}, find))
 
     def _left_after(self, entry: Entry) -> Guarantee | None:
         """What remains to the one who paid."""
