@@ -81,6 +81,25 @@ def test_what_is_paid_is_recorded_once(tmp_path: Path) -> None:
     assert ledger_at(path).count == 2
 
 
+def test_steps_are_found_in_every_kind_of_store(place: Any) -> None:
+    ledger = Ledger.open(place.target, protects=UNIT, limit=dp.Pure(epsilon=10), checkpoint=place.checkpoint)
+    names = tuple(f"2024-{day}" for day in range(600))
+    paid = paid_in(ledger, Steps(names=names, each=Once(limit=EACH), units=2, joint=False))
+    assert Prepaid.answered(ledger, paid, "one") == set()
+    for name in (names[0], names[-1]):
+        view = Prepaid.step_of(ledger, paid, name)
+        view.keep(charge(view), [1])
+    charge(Prepaid.step_of(ledger, paid, names[7]))
+    assert Prepaid.answered(ledger, paid, "one") == {names[0], names[-1]}
+    assert Prepaid.has_entries(ledger, paid, names[7])
+    assert Prepaid.find(ledger, paid, names[7], "one") is None
+    again = Ledger.open(place.target, checkpoint=place.checkpoint)
+    assert all_paid(again)[0].steps == paid.steps
+    again.verify()
+    again.close()
+    ledger.close()
+
+
 def test_steps_must_be_paid() -> None:
     ledger = ledger_at()
     with refuses(InvalidArgument, "standing-steps"):
