@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from discreet import html
 from discreet.closing import Closed
 from discreet.datasets.horizon import Horizon, check_day
-from discreet.datasets.standing_price import charge_of, charged, check_blocks, price_step, steps_of
+from discreet.datasets.standing_price import charge_of, charged, check_blocks, price_step, steps_of, with_cost
 from discreet.datasets.standing_totals import RunningTotals, plan_totals
 from discreet.errors import BudgetExhausted, InvalidArgument, NotAllowed
 from discreet.guarantees.guarantee import Guarantee
@@ -275,7 +275,7 @@ def _priced(database: Database, horizon: Horizon) -> _Priced:
     steps = steps_of(database.schema, horizon, step.rule)
     charge = charge_of(charged(database.ledger, database.schema, horizon), steps, horizon)
     more = {"each": [str(step.epsilon), str(step.delta)]}
-    return _Priced(steps, charge, step.plan, facts_of(step.plan), steps.units, more)
+    return _Priced(steps, charge, with_cost(step.plan, horizon), facts_of(step.plan), steps.units, more)
 
 
 def facts_of(plan: Plan) -> str:
@@ -358,7 +358,9 @@ class _Each(_Reading):
                 ledger.analyst or "",
                 known,
             )
-            answer = answer_plan(own, own.plan(horizon.question, **self._options), key=KEY)
+            plan = own.plan(horizon.question, **self._options)
+            answer = answer_plan(own, plan, key=KEY)
+            answer.cost = answer.cost if plan.automatic else with_cost(plan, horizon).cost
             answer.notes = (*answer.notes, f"Paid in advance with receipt {self.paid.entry.receipt}.")
             self._answers[block] = answer
         return self._answers[block]

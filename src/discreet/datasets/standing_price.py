@@ -14,7 +14,7 @@ from discreet.datasets.horizon import Horizon
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.exact.rational import exactly, significant
 from discreet.exact.search import bisect, geometric
-from discreet.guarantees.guarantee import Approx, Guarantee, Pure
+from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure
 from discreet.guarantees.privacy_loss.compose import compose
 from discreet.guarantees.rules.best_of import Basic, Rule
 from discreet.guarantees.rules.once import Once
@@ -115,11 +115,19 @@ def price_step(planner: Planner, horizon: Horizon) -> StepPrice:
     least = significant(horizon.epsilon / units, up=False)
     if not horizon.delta:
         return offer(least, Fraction(0))
-    first = offer(least, significant(horizon.delta / (2 * units), up=False))
-    found = [_largest(offer, first, units, goal)]
+    share = significant(horizon.delta / (2 * units), up=False)
+    first = offer(least, share)
+    ways: list[Callable[[Fraction], Fraction]] = [lambda epsilon: share]
     if not has_open_keys(first.plan.question) and not first.plan.automatic:
-        found.append(_largest(offer, offer(least, Fraction(0)), units, goal))
+        # here δ only chooses the noise, and what it costs is composed exactly
+        ways += [lambda epsilon: Fraction(0), _delta_of_gaussian]
+    found = [_largest(lambda epsilon, way=way: offer(epsilon, way(epsilon)), least, units, goal) for way in ways]
     return min(found, key=lambda price: expected_error(price.plan.price))
+
+
+def _delta_of_gaussian(epsilon: Fraction) -> Fraction:
+    """A δ at which Gaussian noise with μ = ε keeps this ε. There it is smaller than Laplace noise."""
+    return significant(Fraction(GaussianTradeoff(mu=epsilon).delta_at(epsilon=epsilon)), up=False)
 
 
 def _rule(plan: Plan, epsilon: Fraction, delta: Fraction, unit: Unit) -> Rule:
@@ -130,21 +138,31 @@ def _rule(plan: Plan, epsilon: Fraction, delta: Fraction, unit: Unit) -> Rule:
     return Basic(limit=limit).fixed()
 
 
-def _largest(offer: Callable[[Fraction, Fraction], StepPrice], first: StepPrice, units: int, goal: Approx) -> StepPrice:
-    """The offer with the largest ε of which so many compose to the goal. The first one does, by its sums."""
-    known = {first.epsilon: first}
+def _largest(offer: Callable[[Fraction], StepPrice], least: Fraction, units: int, goal: Approx) -> StepPrice:
+    """The offer with the largest ε, about, of which so many compose to the goal."""
+    known: dict[Fraction, StepPrice] = {}
 
     def fits(epsilon: Fraction) -> bool:
-        known[epsilon] = offer(epsilon, first.delta)
+        known[epsilon] = offer(epsilon)
         return meets(compose([known[epsilon].rule.limit] * units), goal)
 
-    inside, outside = first.epsilon, first.epsilon
+    inside = least
+    while not fits(inside):
+        inside /= 2
+    outside = inside
     while outside < exactly(goal.epsilon):
         outside = min(2 * outside, exactly(goal.epsilon))
         if not fits(outside):
             break
         inside = outside
     return known[bisect(fits, inside, outside, relative=_CLOSE, middle=geometric) if inside < outside else inside]
+
+
+def with_cost(plan: Plan, horizon: Horizon) -> Plan:
+    """The plan of one answer, whose cost is stated at the δ of the horizon."""
+    if not plan.price.delta or plan.automatic:
+        return plan
+    return replace(plan, price=replace(plan.price, delta=horizon.delta, epsilon=Fraction(0)))
 
 
 def steps_of(schema: Schema, horizon: Horizon, rule: Rule, *, joint: bool = False) -> Steps:
