@@ -391,6 +391,19 @@ def test_fewer_blocks_of_a_person_mean_less_noise() -> None:
     assert errors[0] < errors[2] / 2
 
 
+def test_many_answers_compose_to_far_less_than_their_sum() -> None:
+    """Twenty-four answers of one person: Gaussian noise, composed exactly, and not 24 times the noise of one."""
+    database = clinic(PERSON, rows_per_person=1)
+    explained = database.explain_standing(Q, every="month", times=24, epsilon=2, first="2024-01")
+    assert explained.data["each"]["noise"] == "Gaussian"
+    assert explained.data["each"]["columns"][1]["error"] < 0.7 * 3 * 24 / 2
+    standing = database.standing(Q, every="month", times=24, epsilon=2, first="2024-01")
+    total = standing._paid.steps.total(database.schema.unit)
+    assert 0.99 * 1e-6 < total.delta_at(epsilon=2) <= 1e-6
+    standing.run(today=datetime.date(2024, 2, 1))
+    assert float(standing.answer("2024-01").cost.delta) == 1e-6
+
+
 def test_it_is_shown() -> None:
     standing = opened(clinic(PERSON), times=2)
     standing.run(today=datetime.date(2024, 2, 1))

@@ -121,7 +121,7 @@ def price_step(planner: Planner, horizon: Horizon) -> StepPrice:
     if not has_open_keys(first.plan.question) and not first.plan.automatic:
         # here δ only chooses the noise, and what it costs is composed exactly
         ways += [lambda epsilon: Fraction(0), _delta_of_gaussian]
-    found = [_largest(lambda epsilon, way=way: offer(epsilon, way(epsilon)), least, units, goal) for way in ways]
+    found = [_largest(offer, way, least, units, goal) for way in ways]
     return min(found, key=lambda price: expected_error(price.plan.price))
 
 
@@ -138,12 +138,18 @@ def _rule(plan: Plan, epsilon: Fraction, delta: Fraction, unit: Unit) -> Rule:
     return Basic(limit=limit).fixed()
 
 
-def _largest(offer: Callable[[Fraction], StepPrice], least: Fraction, units: int, goal: Approx) -> StepPrice:
+def _largest(
+    offer: Callable[[Fraction, Fraction], StepPrice],
+    delta_of: Callable[[Fraction], Fraction],
+    least: Fraction,
+    units: int,
+    goal: Approx,
+) -> StepPrice:
     """The offer with the largest ε, about, of which so many compose to the goal."""
     known: dict[Fraction, StepPrice] = {}
 
     def fits(epsilon: Fraction) -> bool:
-        known[epsilon] = offer(epsilon)
+        known[epsilon] = offer(epsilon, delta_of(epsilon))
         return meets(compose([known[epsilon].rule.limit] * units), goal)
 
     inside = least
