@@ -127,7 +127,8 @@ def price_step(planner: Planner, horizon: Horizon) -> StepPrice:
 
 def _delta_of_gaussian(epsilon: Fraction) -> Fraction:
     """A δ at which Gaussian noise with μ = ε keeps this ε. There it is smaller than Laplace noise."""
-    return significant(Fraction(GaussianTradeoff(mu=epsilon).delta_at(epsilon=epsilon)), up=False)
+    kept = Fraction(GaussianTradeoff(mu=epsilon).delta_at(epsilon=epsilon))
+    return significant(min(kept, Fraction(9, 10)), up=False)
 
 
 def _rule(plan: Plan, epsilon: Fraction, delta: Fraction, unit: Unit) -> Rule:
