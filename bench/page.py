@@ -41,6 +41,7 @@ COMMANDS = {
     "marginals": "marginals",
     "clipping": "clipping",
     "keys": "keys",
+    "standing": "standing",
     "engines": "engines",
     "engines-tenth": "engines --tenth spark-3 pipelinedp",
     "growth": "growth --all",

@@ -16,6 +16,7 @@ from discreet.exact.laws import Shape
 from discreet.exact.rational import exactly
 from discreet.guarantees.unit import person, row
 from discreet.mechanisms.counts.step_tallies import StepTallies
+from discreet.mechanisms.counts.sums_over_time import SumsOverTime
 from discreet.mechanisms.learning.additive_descent import AdditiveDescent
 from discreet.mechanisms.learning.boosted_trees import BoostedTrees
 from discreet.mechanisms.learning.centered_descent import CenteredDescent
@@ -73,6 +74,7 @@ LESS, MORE = Fraction(98, 100), Fraction(102, 100)
 MONOTONE = dp.Sensitivity(1, "Linf", monotone=True)
 L2 = dp.Sensitivity(1, "L2", dimension=4)
 TWO_ROWS = person("id", neighbors="replace")
+MOVED_IN_A_STEP = dp.Sensitivity(3, "L2", person("id"), 4)
 
 
 def additive(
@@ -361,6 +363,12 @@ CASES = {
         lambda g: Steps.for_guarantee(g, sensitivity=TWO_STEPS, parts=(Fraction(3, 4), Fraction(1, 4))),
         lambda m: m.guarantee(TWO_STEPS),
         steps_with_less,
+    ),
+    "SumsOverTime": Case(
+        lambda g: SumsOverTime.for_guarantee(g, points=6, sensitivity=[MOVED_IN_A_STEP] * 2, steps=2),
+        lambda m: m.guarantee([MOVED_IN_A_STEP] * 2),
+        lambda m: replace(m, stddevs=tuple(one * LESS for one in map(exactly, m.stddevs))),
+        ("Approx",),
     ),
     "StepTallies": Case(
         lambda g: StepTallies.for_guarantee(g, steps=4, groups=2, unit=TWO_ROWS, rows_per_person=2),

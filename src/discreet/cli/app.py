@@ -28,6 +28,7 @@ from discreet.cli import (
     sanitize,
     serve,
     shuffle,
+    standing,
     study,
     tables,
     verify,
@@ -122,9 +123,9 @@ app.callback(help=manual(discreet), epilog=EXIT_CODES)(discreet)
 for panel, commands in {
     "Start here": (demo.demo,),
     "For the owner of the data": (
-        *(init.init, ledger.ledger, risk.risk, publish.publish, sanitize.sanitize, serve.serve),
+        *(init.init, ledger.ledger, risk.risk, publish.publish, sanitize.sanitize, serve.serve, standing.schedule),
     ),
-    "For analysts": (tables.tables, explain.explain, query.query),
+    "For analysts": (tables.tables, explain.explain, query.query, standing.standing),
     "For proof": (audit.audit, reproduce.reproduce, verify.verify),
 }.items():
     for command in commands:

@@ -23,6 +23,7 @@ from discreet.error_codes.polls import POLLS
 from discreet.error_codes.publication import PUBLICATION
 from discreet.error_codes.row import Explained
 from discreet.error_codes.sql import SQL
+from discreet.error_codes.standing import STANDING
 
 SECTIONS: dict[str, dict[str, Explained]] = {
     "The most general codes": CLASSES,
@@ -34,6 +35,7 @@ SECTIONS: dict[str, dict[str, Explained]] = {
     "Columns": COLUMNS,
     "The ledger": LEDGER,
     "Publications": PUBLICATION,
+    "Standing questions": STANDING,
     "The gateway": GATEWAY,
     "The gateway over HTTP": GATEWAY_HTTP,
     "The command line": COMMANDS,

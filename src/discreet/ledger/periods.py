@@ -22,6 +22,7 @@ from discreet.guarantees.guarantee import (
 )
 from discreet.guarantees.rules.best_of import CLOSED, Basic, BestOf, Rule, Vector
 from discreet.guarantees.rules.filters import SHOWN_AT
+from discreet.guarantees.rules.once import Once
 from discreet.guarantees.unit import Unit
 from discreet.ledger import accounts, book, heads
 from discreet.ledger.accounts import Account, Standing
@@ -131,6 +132,8 @@ def spent_of(rule: Rule, vector: Vector) -> tuple[Guarantee, bool]:
     """What a total means as a guarantee, and whether it holds for questions that depend on earlier answers."""
     if not any(vector):
         return NoLoss(), True
+    if isinstance(rule, Once):
+        return rule.limit, True
     delta, cost = (Fraction(units, LEDGER_UNIT) for units in vector[:2])
     if isinstance(rule, Basic | BestOf):
         total = rule.total(vector)
