@@ -145,7 +145,7 @@ NO_DATA: dict[str, str] = {
     "best_quantiles": _SETTING,
     "datasets.Policy": _SETTING,
     "person": _SETTING,
-    "for_unit": _SETTING,
+    "row": _SETTING,
     "risk": _SETTING,
     "functions.*[a-zA-Z].at": _POST,
     "functions.CurvePCA": _SETTING,
