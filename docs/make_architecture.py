@@ -20,6 +20,7 @@ FLOORS = [
     "demonstrations",
     "published results, reproduced",
     "a service for analysts who are not trusted",
+    "publications",
     "entry points for data owners",
     "larger kinds of answers",
     "kinds of answers",

@@ -40,7 +40,7 @@ PUBLIC = {
         "risk",
         "verify",
     ),
-    *("Ledger", "Release", "Session", "release", "stream"),
+    *("Ledger", "Release", "Session", "publish", "release", "stream"),
     *("BudgetExhausted", "DiscreetError", "InvalidArgument", "NotAllowed", "QueryError"),
     "__version__",
 }
@@ -58,7 +58,7 @@ MODULES = {
         "local",
         "mechanisms",
     ),
-    *("queries", "shuffle", "sql", "stats", "synthetic", "tables", "testing"),
+    *("publication", "queries", "shuffle", "sql", "stats", "synthetic", "tables", "testing"),
 }
 LAZY = [
     discreet,

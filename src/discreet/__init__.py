@@ -32,6 +32,7 @@ _MODULES = (
     "ledger",
     "local",
     "mechanisms",
+    "publication",
     "queries",
     "shuffle",
     "sql",
@@ -42,6 +43,7 @@ _MODULES = (
 )
 _LATER = {
     "connect": "datasets.connect",
+    "publish": "publication.publishing",
     "remote": "gateway.remote",
     "load_ipython_extension": "notebook",
     "unload_ipython_extension": "notebook",
@@ -89,6 +91,7 @@ if TYPE_CHECKING:  # what follows is imported when it is first used: a program u
         ledger,
         local,
         mechanisms,
+        publication,
         queries,
         shuffle,
         sql,
@@ -111,6 +114,7 @@ if TYPE_CHECKING:  # what follows is imported when it is first used: a program u
     from discreet.mechanisms.selection.noisy_argmax import NoisyArgmax
     from discreet.notebook import load_ipython_extension as load_ipython_extension
     from discreet.notebook import unload_ipython_extension as unload_ipython_extension
+    from discreet.publication.publishing import publish
     from discreet.tables.table import table
 else:
     __getattr__, __dir__ = lazily(
@@ -157,6 +161,7 @@ __all__ = [
     "verify",
     # what is spent, and what is returned
     "Ledger",
+    "publish",
     "Release",
     "Session",
     "release",
@@ -179,6 +184,7 @@ __all__ = [
     "ledger",
     "local",
     "mechanisms",
+    "publication",
     "queries",
     "shuffle",
     "sql",

@@ -16,6 +16,7 @@ from discreet.exact.laws import Shape
 from discreet.exact.rational import exactly
 from discreet.guarantees.unit import person, row
 from discreet.mechanisms.counts.step_tallies import StepTallies
+from discreet.mechanisms.counts.sums_over_time import SumsOverTime
 from discreet.mechanisms.learning.additive_descent import AdditiveDescent
 from discreet.mechanisms.learning.boosted_trees import BoostedTrees
 from discreet.mechanisms.learning.centered_descent import CenteredDescent
@@ -30,11 +31,15 @@ from discreet.mechanisms.noise.smoothed import SmoothedCount
 from discreet.mechanisms.noise.steps import Steps
 from discreet.mechanisms.quantiles.permutation_test import PermutationTest
 from discreet.mechanisms.quantiles.rank_scores import RankScores
+from discreet.mechanisms.selection.judged_runs import JudgedRuns
 from discreet.mechanisms.selection.person_limits import PersonLimits
+from discreet.mechanisms.selection.private_selection import NegativeBinomialTries
 from discreet.mechanisms.selection.support_limit import SupportLimit
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
 from discreet.rows.leaves import Bins
 from discreet.rows.losses import Logistic, Softmax
+from discreet.synthetic.acceptance import Acceptance
+from discreet.synthetic.criteria import MarginalError
 
 from ..refusing import refuses
 
@@ -69,6 +74,7 @@ LESS, MORE = Fraction(98, 100), Fraction(102, 100)
 MONOTONE = dp.Sensitivity(1, "Linf", monotone=True)
 L2 = dp.Sensitivity(1, "L2", dimension=4)
 TWO_ROWS = person("id", neighbors="replace")
+MOVED_IN_A_STEP = dp.Sensitivity(3, "L2", person("id"), 4)
 
 
 def additive(
@@ -160,6 +166,26 @@ def permuted(level: float | None, side: str) -> Case:
         with_field("scale", LESS),
         ("Pure",),
     )
+
+
+def judged_runs(goal: Any, tries: Any) -> JudgedRuns:
+    """A synthetic table of one column, judged by one criterion."""
+    judge = Acceptance(names=("a",), shape=(2,), criteria=(MarginalError(ways=1, at_most=0.1),))
+
+    def table(rho: Any, rows: Any) -> Any:
+        return dp.synthetic.Synthesis.for_guarantee(rho, domain=dp.queries.Domain({"a": 2}), sensitivity=rows, rounds=0)
+
+    return JudgedRuns.for_guarantee(goal, of=[table], judge=judge, unit=row(), tries=tries)
+
+
+def judged_with_less(made: JudgedRuns) -> JudgedRuns:
+    run = replace(made.run, rho=exactly(made.run.rho) * MORE)
+    selection = None if made.selection is None else replace(made.selection, run=run)
+    return replace(made, run=run, selection=selection)
+
+
+def judged_noise(made: JudgedRuns) -> float:
+    return float(made.noises[0].stddev)
 
 
 CASES = {
@@ -281,6 +307,20 @@ CASES = {
         with_field("stddev", LESS),
         ("Approx",),
     ),
+    "JudgedRuns": Case(
+        lambda g: judged_runs(g, None),
+        lambda m: m.guarantee(),
+        judged_with_less,
+        ("Approx", "zCDP"),
+        noise=judged_noise,
+    ),
+    "JudgedRuns, the best of several": Case(
+        lambda g: judged_runs(g, NegativeBinomialTries.for_mean(3)),
+        lambda m: m.guarantee(),
+        judged_with_less,
+        ("Approx",),
+        noise=judged_noise,
+    ),
     "AboveThreshold": Case(
         lambda g: dp.mechanisms.AboveThreshold.for_guarantee(g, threshold=5, sensitivity=1),
         lambda m: m.guarantee(1),
@@ -323,6 +363,12 @@ CASES = {
         lambda g: Steps.for_guarantee(g, sensitivity=TWO_STEPS, parts=(Fraction(3, 4), Fraction(1, 4))),
         lambda m: m.guarantee(TWO_STEPS),
         steps_with_less,
+    ),
+    "SumsOverTime": Case(
+        lambda g: SumsOverTime.for_guarantee(g, points=6, sensitivity=[MOVED_IN_A_STEP] * 2, steps=2),
+        lambda m: m.guarantee([MOVED_IN_A_STEP] * 2),
+        lambda m: replace(m, stddevs=tuple(one * LESS for one in map(exactly, m.stddevs))),
+        ("Approx",),
     ),
     "StepTallies": Case(
         lambda g: StepTallies.for_guarantee(g, steps=4, groups=2, unit=TWO_ROWS, rows_per_person=2),

@@ -89,6 +89,24 @@ def in_parts(late: str | None, **unit: Any) -> Any:
     return run
 
 
+def standing(*, totals: bool, **unit: Any) -> Any:
+    """What a standing question says of each block."""
+
+    def run(source: Any) -> Any:
+        columns = {"who": {"type": "text"}, "day": {"type": "date"}, "came": {"type": "date"}}
+        columns |= {"x": {"type": "number", "between": [0, 1]}}
+        time = {"column": "day", "block": "month"}
+        visits = {"source": source, "rows_per_person": 1, "time": time, "columns": columns}
+        ledger = {"path": ":memory:", "epsilon": 1000, "delta": 0.1, "delta_per_question": 1e-3}
+        database = dp.connect({"ledger": ledger, "unit": unit, "tables": {"visits": visits}})
+        asked = {"every": "month", "times": 3, "epsilon": 100, "first": "2024-01", "totals": totals}
+        opened = database.standing(TEXT, **asked)
+        opened.run(today=datetime.date(2024, 4, 1))
+        return [[str(one.table.schema), *one.table.to_pylist()] for one in opened.answers.values()]
+
+    return run
+
+
 SHARED: dict[str, Any] = {
     "base": ROWS,
     "moved": total,
@@ -103,5 +121,9 @@ CALLS: list[Call] = [
     Call(name="Database.part, odd days", covers=("Database.part",), run=in_parts(None, **MONTHLY),
          odd=ODD_DAYS, heavy=2, **SHARED),
     Call(name="Database.part, odd days that came late", covers=("Database.part",), run=in_parts("next", **MONTHLY),
+         odd=ODD_DAYS, heavy=2, **SHARED),
+    Call(name="Database.standing", covers=("Database.standing", "datasets.Standing.run"),
+         run=standing(totals=False, **MONTHLY), odd=ODD_DAYS, heavy=2, **SHARED),
+    Call(name="Database.standing, totals", covers=("Database.standing",), run=standing(totals=True, **MONTHLY),
          odd=ODD_DAYS, heavy=2, **SHARED),
 ]  # fmt: skip

@@ -36,6 +36,7 @@ CALLS: list[Call] = [
     *calls_stats_proportions.CALLS,
 ]
 
+_POLICIES = "a plan and a policy: their tables are read as those of connect, and tests/publication has odd records"
 _MADE = "a result that the package makes: nobody hands in records"
 _SETTING = "the parameter is a setting, declared and public"
 _CALLERS = "an answer that the caller has computed, whose sensitivity the caller states: not rows"
@@ -57,6 +58,11 @@ NO_DATA: dict[str, str] = {
     "audit.[AFMOP]*[a-z]": _MADE,
     "datasets.*Description": _MADE,
     "datasets.Prepared": _MADE,
+    "datasets.Standing": _MADE,
+    "datasets.Standing.answer": _SETTING,
+    "datasets.Standing.due": _SETTING,
+    "datasets.Standing.total": _SETTING,
+    "Database.explain_standing": _SETTING,
     "datasets.Prepared.explain": _SETTING,
     "gateway.Remote*": "what a gateway released, or asks of one",
     "remote": "an address of a gateway, and a token",
@@ -92,6 +98,12 @@ NO_DATA: dict[str, str] = {
     "stats.benjamini_*": "p-values, which follow from what was released",
     "synthetic.SyntheticSample": _MADE,
     "synthetic.SyntheticTable": _MADE,
+    "publication.Checked": _MADE,
+    "publication.Published": _MADE,
+    "publication.verify_publication": _MADE,
+    "publication.explain_publication": _POLICIES,
+    "publish": _POLICIES,
+    "Database.plan_cube": _SETTING,
     "testing.*": "for tests only: what it makes is marked as not private",
     # settings under names that elsewhere are data
     "*.for_error": _SETTING,
@@ -133,7 +145,7 @@ NO_DATA: dict[str, str] = {
     "best_quantiles": _SETTING,
     "datasets.Policy": _SETTING,
     "person": _SETTING,
-    "for_unit": _SETTING,
+    "row": _SETTING,
     "risk": _SETTING,
     "functions.*[a-zA-Z].at": _POST,
     "functions.CurvePCA": _SETTING,
@@ -177,6 +189,7 @@ NO_DATA: dict[str, str] = {
     "shuffle.SplitAndMix": _SETTING,
     "shuffle.real_sum": _SETTING,
     "synthetic.Declared": _SETTING,
+    "synthetic.Declared.codes_of": _SETTING,
     "synthetic.Synthesis": _SETTING,
     # answers, and what is made of releases
     "[A-Z]*.check": "what a container's shape and type say, before the charge; a release of its records is tried",

@@ -144,6 +144,7 @@ NO_DATA = {
     "verify": "laws",
     "person": "a unit",
     "row": "a unit",
+    "for_unit": "a guarantee and a unit",
     "remote": "an address and a token",
     "best_quantiles": "a mechanism",
     "chooser_for": "a mechanism",

@@ -21,14 +21,17 @@ from discreet.cli import (
     explain,
     init,
     ledger,
+    publish,
     query,
     reproduce,
     risk,
     sanitize,
     serve,
     shuffle,
+    standing,
     study,
     tables,
+    verify,
 )
 from discreet.cli.manual import manual
 from discreet.errors import (
@@ -119,9 +122,11 @@ app = typer.Typer(
 app.callback(help=manual(discreet), epilog=EXIT_CODES)(discreet)
 for panel, commands in {
     "Start here": (demo.demo,),
-    "For the owner of the data": (init.init, ledger.ledger, risk.risk, sanitize.sanitize, serve.serve),
-    "For analysts": (tables.tables, explain.explain, query.query),
-    "For proof": (audit.audit, reproduce.reproduce),
+    "For the owner of the data": (
+        *(init.init, ledger.ledger, risk.risk, publish.publish, sanitize.sanitize, serve.serve, standing.schedule),
+    ),
+    "For analysts": (tables.tables, explain.explain, query.query, standing.standing),
+    "For proof": (audit.audit, reproduce.reproduce, verify.verify),
 }.items():
     for command in commands:
         app.command(help=manual(command), rich_help_panel=panel)(command)

@@ -136,7 +136,7 @@ def about_a_question(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _cost(epsilon: Any, delta: Any, within: Sequence[str] | None, weight: Sequence[str] | None) -> dict[str, Any]:
-    goals, weights = _amounts(within, "--within"), _amounts(weight, "--weight")
+    goals, weights = read_amounts(within, "--within"), read_amounts(weight, "--weight")
     if epsilon is not None and goals is not None:
         raise _no_cost()
     return {"epsilon": epsilon, "delta": delta, "within": goals, "weights": weights}
@@ -150,7 +150,7 @@ def _no_cost() -> InvalidArgument:
     )
 
 
-def _amounts(given: Sequence[str] | None, option: str) -> dict[str, float] | None:
+def read_amounts(given: Sequence[str] | None, option: str) -> dict[str, float] | None:
     """Numbers for columns, each written as column=number. None if there are none."""
     found: dict[str, float] = {}
     for text in given or ():

@@ -9,6 +9,7 @@ _LATER = {
     "Database": "database",
     "Policy": "policy",
     "Prepared": "prepared",
+    "Standing": "standing",
     "TableDescription": "description",
     "Tables": "description",
 }
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from discreet.datasets.description import ColumnDescription, TableDescription, Tables
     from discreet.datasets.policy import Policy
     from discreet.datasets.prepared import Prepared
+    from discreet.datasets.standing import Standing
 else:
     __getattr__, __dir__ = lazily(__name__, _LATER)
 
@@ -26,6 +28,7 @@ __all__ = [
     "Database",
     "Policy",
     "Prepared",
+    "Standing",
     "TableDescription",
     "Tables",
 ]

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import copy
+import datetime
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Unpack
+from typing import Any, Unpack
 
 from discreet.closing import Closed
 from discreet.datasets.description import Tables, asks_for_tables, describe_tables, shown_tables
+from discreet.datasets.horizon import Horizon, block_of, check_day
 from discreet.datasets.prepared import Prepared
+from discreet.datasets.standing import Standing, all_standing, explain_standing, find_standing, open_standing
 from discreet.engines.engine import Engine
 from discreet.errors import DiscreetError, InvalidArgument, NotAllowed
-from discreet.exact.rational import Number, exactly
+from discreet.exact.rational import Number, check_delta, check_epsilon, exactly
+from discreet.guarantees.unit import BLOCKS, Block
 from discreet.ledger import Ledger
 from discreet.sql.cubes import Cross, all_levels, crossed
 from discreet.sql.living import division_of
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
+from discreet.sql.pricing.bounds import validate_bounds
 from discreet.sql.reading.asked_first import EXAMPLES, Asked
 from discreet.sql.reading.combined import combination_in
 from discreet.sql.reading.domains import LARGEST_DOMAIN
@@ -191,6 +196,22 @@ class Database(Closed):
         `total`, the sum of that column instead. `by` lists columns and names of declared hierarchies, or hierarchies
         such as ("region", "city"). With `positive`, no number is below 0.
         """
+        return self.answer(
+            self.plan_cube(table, by, total=total, positive=positive, where=where, epsilon=epsilon, delta=delta)
+        )
+
+    def plan_cube(
+        self,
+        table: str,
+        by: Cross,
+        *,
+        total: str | None = None,
+        positive: bool = False,
+        where: str | None = None,
+        epsilon: Number,
+        delta: Number | None = None,
+    ) -> Plan:
+        """How a cube would be answered, with the options of `cube`. Spends nothing and reads no private data."""
         known = self.schema.tables.get(table) if isinstance(table, str) else None
         if known is None:
             raise InvalidArgument(f"Unknown table. Known: {', '.join(self.schema.tables)}.", code="unknown-table")
@@ -208,8 +229,104 @@ class Database(Closed):
         shown.append("COUNT(*) AS n" if total is None else f"SUM({quote(total)}) AS total")
         text, after = f"SELECT {', '.join(shown)} FROM {quote(table)}", all_levels(levels)
         question = f"{text}{after}" if where is None else Conditioned(text, where, after)
-        plan = self.planner.plan(question, epsilon=epsilon, delta=delta)
-        return self.answer(replace(plan, positive=positive))
+        return replace(self.planner.plan(question, epsilon=epsilon, delta=delta), positive=positive)
+
+    def standing(
+        self,
+        question: str,
+        *,
+        every: Block,
+        times: int,
+        epsilon: Number,
+        delta: Number | None = None,
+        first: str | None = None,
+        totals: bool = False,
+        blocks_per_person: int | None = None,
+        weights: Mapping[str, Number] | None = None,
+        bounds: Mapping[str, int] | None = None,
+        today: datetime.date | None = None,
+    ) -> Standing:
+        """Ask a question of each of `times` blocks of time, from block `first` on, for one charge of `epsilon` in all.
+
+        It is charged now, and answered by `run` after each block has ended. By default it begins with the block of
+        today; the same question is not opened twice while its horizon lasts. With `totals`, running totals over all
+        blocks have little noise. `blocks_per_person` counts only the first blocks of each person, for less noise.
+        """
+        given = self._horizon(
+            question, every, times, epsilon, delta, first, totals, blocks_per_person, weights, bounds, today
+        )
+        known = find_standing(self, given, check_day(today)) if first is None else None
+        return known or open_standing(self, given)
+
+    def explain_standing(
+        self,
+        question: str,
+        *,
+        every: Block,
+        times: int,
+        epsilon: Number,
+        delta: Number | None = None,
+        first: str | None = None,
+        totals: bool = False,
+        blocks_per_person: int | None = None,
+        weights: Mapping[str, Number] | None = None,
+        bounds: Mapping[str, int] | None = None,
+        today: datetime.date | None = None,
+    ) -> Explanation:
+        """What `standing` would charge, and how large the errors may be. Spends nothing."""
+        given = self._horizon(
+            question, every, times, epsilon, delta, first, totals, blocks_per_person, weights, bounds, today
+        )
+        return explain_standing(self, given)
+
+    @property
+    def standings(self) -> tuple[Standing, ...]:
+        """The standing questions, oldest first: those of this analyst, or for the owner all."""
+        return all_standing(self)
+
+    def _horizon(
+        self,
+        question: Any,
+        every: Any,
+        times: Any,
+        epsilon: Any,
+        delta: Any,
+        first: Any,
+        totals: Any,
+        blocks_per_person: Any,
+        weights: Any,
+        bounds: Any,
+        today: Any,
+    ) -> Horizon:
+        """The horizon with these terms."""
+        day, slack = check_day(today), self.planner.delta_per_question if delta is None else delta
+        if every not in BLOCKS:
+            raise InvalidArgument(f"every must be one of {', '.join(BLOCKS)}.", code="not-an-option")
+        if not isinstance(weights, Mapping | None):
+            raise InvalidArgument('weights must name columns of the answer, such as {"visits": 2}.', code="wrong-type")
+        if isinstance(question, str):
+            self._check_one_question(question)
+        return Horizon(
+            question=question,
+            every=every,
+            first=block_of(every, day) if first is None else first,
+            times=times,
+            epsilon=check_epsilon(epsilon),
+            delta=check_delta(slack),
+            totals=totals,
+            blocks_per_person=blocks_per_person,
+            weights={name: exactly(weight, "weight") for name, weight in (weights or {}).items()},
+            bounds=validate_bounds(bounds),
+        )
+
+    def _check_one_question(self, question: str) -> None:
+        """Refuse a statement that is not one question about private rows."""
+        if self._free(question) is not None or combination_in(question, self.schema) is not None:
+            raise NotAllowed(
+                "A standing question is one question about people: not a statement over several answers, and not one "
+                "that costs nothing anyway. Ask its parts.",
+                code="standing-one-question",
+            )
 
     def plan(self, question: str, **options: Unpack[QuestionOptions]) -> Plan:
         """How a question would be answered, with the options of `sql`. Spends nothing and reads no private data."""

@@ -20,8 +20,10 @@ from discreet.error_codes.ledger import LEDGER
 from discreet.error_codes.mechanisms import MECHANISMS
 from discreet.error_codes.planning import PLANNING
 from discreet.error_codes.polls import POLLS
+from discreet.error_codes.publication import PUBLICATION
 from discreet.error_codes.row import Explained
 from discreet.error_codes.sql import SQL
+from discreet.error_codes.standing import STANDING
 
 SECTIONS: dict[str, dict[str, Explained]] = {
     "The most general codes": CLASSES,
@@ -32,6 +34,8 @@ SECTIONS: dict[str, dict[str, Explained]] = {
     "Policies": POLICY,
     "Columns": COLUMNS,
     "The ledger": LEDGER,
+    "Publications": PUBLICATION,
+    "Standing questions": STANDING,
     "The gateway": GATEWAY,
     "The gateway over HTTP": GATEWAY_HTTP,
     "The command line": COMMANDS,

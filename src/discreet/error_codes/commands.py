@@ -11,6 +11,9 @@ COMMANDS = {
         "A question is missing.",
         '`discreet query clinic.toml "SELECT COUNT(*) FROM visits" --epsilon 1`',
     ),
+    "command-day": Explained(
+        "`discreet schedule clinic.toml --until January`", "A day is written in digits.", "`--until 2025-01-31`"
+    ),
     "magic-options": Explained(
         "`%%discreet clinic.toml --eps 1` in a notebook",
         "The options of the magic are few, and each is written in full.",

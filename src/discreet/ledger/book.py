@@ -83,7 +83,7 @@ _TYPES = frozenset(product(*(_KINDS.get(name, (str,)) for name in EntryRow._fiel
 """The types that the values of a row can have."""
 _TYPES_BEFORE_CHAIN = frozenset(types[:-1] for types in _TYPES)
 
-_LATER = ("charge", "limit", "renewal", "account", "adoption")
+_LATER = ("charge", "limit", "renewal", "account", "adoption", "standing", "step")
 _YEAR_9999 = 253_370_764_800 * 10**6
 
 
@@ -95,7 +95,7 @@ def _row(values: Sequence[Any]) -> EntryRow:
     if not 0 <= found.microseconds < _YEAR_9999:
         raise damage_error(f"entry {found.number} has an invalid date")
     known = found.kind == "opening" if found.number == 0 else found.kind in _LATER
-    if not known or (found.kind == "account" and found.analyst == WHOLE):
+    if not known or (found.kind in ("account", "standing", "step") and found.analyst == WHOLE):
         raise damage_error(f"entry {found.number} has an unknown kind")
     return found
 
@@ -312,7 +312,10 @@ def _newest(execute: Execute, analyst: str) -> EntryRow:
 
 def analysts(execute: Execute) -> tuple[str, ...]:
     """Everyone with an account, from the index of the few entries with terms."""
-    found = execute("SELECT DISTINCT analyst FROM entries WHERE kind <> 'charge' AND analyst <> ''")
+    found = execute(
+        "SELECT DISTINCT analyst FROM entries "
+        "WHERE kind <> 'charge' AND kind <> 'standing' AND kind <> 'step' AND analyst <> ''"
+    )
     return tuple(sorted(name for (name,) in found))
 
 

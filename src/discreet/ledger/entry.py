@@ -13,7 +13,7 @@ from discreet.ledger.marks import split_mark
 from discreet.ledger.parts import named_in, of_accounts
 from discreet.ledger.record import read_guarantee
 
-Kind = Literal["opening", "charge", "limit", "renewal", "account", "adoption"]
+Kind = Literal["opening", "charge", "limit", "renewal", "account", "adoption", "standing", "step"]
 State = Literal["recorded", "reserved", "answered", "discarded"]
 
 

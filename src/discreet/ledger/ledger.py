@@ -18,7 +18,7 @@ from discreet.ledger.entry import Entry, entry_of
 from discreet.ledger.parts import FindOwns, check_names, naming
 from discreet.ledger.periods import PartBudget, Period, budgets_of, periods_of
 from discreet.ledger.record import state_for
-from discreet.ledger.request import Identity, Request, key_reused_error, public_text, reason_of, request_of
+from discreet.ledger.request import Identity, Request, key_reused_error, reason_of, request_of
 from discreet.ledger.store import IN_MEMORY, Rows, Statement, Store, open_store
 from discreet.ledger.writer import Draft, Writer
 
@@ -39,6 +39,8 @@ class Ledger:
     >>> ledger.remaining
     Pure(epsilon=1.0)
     """
+
+    _prepaid = False  # whether a charge costs its own account only, because that was paid before
 
     def __init__(
         self,
@@ -97,13 +99,8 @@ class Ledger:
         answers.
         """
         self._check_owner()
-        if not isinstance(name, str) or not name or name != public_text(name):
-            raise InvalidArgument(
-                "An analyst needs a name: a short text, such as a user name.", code="ledger-analyst-name"
-            )
+        present = opening.terms_of_analyst(self._store, name)
         account = type(self)(self._store, self._terms, name, self._writer, self._parts, self._division)
-        with self._store.transaction(write=False) as execute:
-            present = book.terms(execute, name)
         if present is None:
             if limit is None:
                 raise InvalidArgument(
@@ -275,11 +272,13 @@ class Ledger:
         before = self._made_before(request, found, draft)
         if before is not None:
             return before
-        standing = draft.standing(self._analyst)
+        everyone = draft.standing(self._analyst)
+        standing = {self._analyst: everyone[self._analyst]} if self._prepaid else everyone
         costs = {name: account.cost(request.content) for name, account in standing.items()}
         after, refused = accounts.charge_all(standing, costs, self._parts, self.protects, draft.owns, self._division)
         if refused:
             return self._seen(standing, draft.owns), refused[0]
+        after = {name: accounts.unchanged(account) for name, account in everyone.items()} | after
         costs |= naming(self._parts, self._division)
         row = draft.append({**columns, "kind": "charge", "analyst": self._analyst, "costs": costs}, after)
         return entry_of(row, "reserved", costs=costs, totals={name: one.account.spent for name, one in after.items()})

@@ -16,6 +16,7 @@ from discreet.guarantees.unit import Unit
 from discreet.ledger import book, record
 from discreet.ledger.book import WHOLE, EntryRow, Head
 from discreet.ledger.checkpoint import Seen
+from discreet.ledger.request import public_text
 from discreet.ledger.store import PARTS, Execute, Store
 
 FORMAT = 1
@@ -75,6 +76,22 @@ def check_same(
             f"{what} was opened with the rule {present.name!r}, which cannot change. Name that rule, or none.",
             code="ledger-other-terms",
         )
+
+
+def terms_of_analyst(store: Store, name: Any) -> EntryRow | None:
+    """The entry with the terms of an analyst's account. None if there is none. Steps of standing questions are
+    nobody's accounts.
+    """
+    if not isinstance(name, str) or not name or name != public_text(name):
+        raise InvalidArgument("An analyst needs a name: a short text, such as a user name.", code="ledger-analyst-name")
+    with store.transaction(write=False) as execute:
+        present = book.terms(execute, name)
+    if name.startswith("standing/") and (present is None or present.kind in ("standing", "step")):
+        raise InvalidArgument(
+            "Names that begin with standing/ are those of standing questions. Choose another name.",
+            code="ledger-analyst-name",
+        )
+    return present
 
 
 def open_ledger(store: Store, protects: Unit | None, limit: Guarantee | None, rule: str | Rule | None) -> LedgerTerms:

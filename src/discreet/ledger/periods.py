@@ -22,6 +22,7 @@ from discreet.guarantees.guarantee import (
 )
 from discreet.guarantees.rules.best_of import CLOSED, Basic, BestOf, Rule, Vector
 from discreet.guarantees.rules.filters import SHOWN_AT
+from discreet.guarantees.rules.once import Once
 from discreet.guarantees.unit import Unit
 from discreet.ledger import accounts, book, heads
 from discreet.ledger.accounts import Account, Standing
@@ -66,7 +67,7 @@ def budgets_of(
         seen = accounts.seen_by(standing, (part,), protects, find)
         state = frozenset(seen.items())
         if state not in known:
-            spent, _ = _spent(seen[analyst].rule, seen[analyst].spent)
+            spent, _ = spent_of(seen[analyst].rule, seen[analyst].spent)
             known[state] = PartBudget(spent=spent.stated_for(protects), remaining=accounts.largest(seen))
         found[part] = known[state]
     return MappingProxyType(found)
@@ -123,14 +124,16 @@ def _rounds(
 
 
 def _period(rule: Rule, vector: Vector, protects: Unit) -> Period:
-    spent, adaptive = _spent(rule, vector)
+    spent, adaptive = spent_of(rule, vector)
     return Period(limit=rule.limit.stated_for(protects), spent=spent.stated_for(protects), adaptive=adaptive)
 
 
-def _spent(rule: Rule, vector: Vector) -> tuple[Guarantee, bool]:
+def spent_of(rule: Rule, vector: Vector) -> tuple[Guarantee, bool]:
     """What a total means as a guarantee, and whether it holds for questions that depend on earlier answers."""
     if not any(vector):
         return NoLoss(), True
+    if isinstance(rule, Once):
+        return rule.limit, True
     delta, cost = (Fraction(units, LEDGER_UNIT) for units in vector[:2])
     if isinstance(rule, Basic | BestOf):
         total = rule.total(vector)

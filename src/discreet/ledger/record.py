@@ -17,7 +17,7 @@ from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
 from discreet.guarantees.privacy_loss import derived_pairs, finite_pairs, pairs, randomized_bits, shuffled_pairs
 from discreet.guarantees.privacy_loss.compose import LossDistribution
-from discreet.guarantees.rules import advanced, filters
+from discreet.guarantees.rules import advanced, filters, once
 from discreet.guarantees.rules import best_of as rules
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.learning.minimizer_pair import MinimizerPair
@@ -56,6 +56,7 @@ KINDS: dict[str, type] = {
         filters.GaussianRule,
         advanced.AdaptiveAdvanced,
         advanced.Heterogeneous,
+        once.Once,
     )
 }
 

@@ -14,6 +14,7 @@ from discreet.ledger.accounts import Account, Charged, charge_one, effect_of, re
 from discreet.ledger.book import WHOLE, EntryRow
 from discreet.ledger.entry import State
 from discreet.ledger.parts import Own, check_names, digest_of, division_in, named_in, of_accounts
+from discreet.ledger.steps import Verified
 from discreet.ledger.store import Execute, Store
 
 _BATCH, _BATCH_OF_ANSWERS = 1000, 100
@@ -64,6 +65,7 @@ class _State:
         self.protects = protects
         self.accounts: dict[str, Account] = {}
         self.owns: dict[str, dict[str, Own]] = {}
+        self.steps = Verified(protects)
 
     def find(self, account: str, wanted: Collection[str] | None) -> dict[str, Own]:
         """What parts of an account have lost alone."""
@@ -124,10 +126,11 @@ def _check_totals(row: EntryRow, state: _State) -> None:
     """Compute the cost of the entry and the totals after it, and compare them with the recorded ones."""
     costs = book.vectors(row.costs)
     (named, division), paid = _parts_of(row, costs, state.protects), of_accounts(costs)
+    state.steps.follow(row, named)
     if row.kind != "charge":
         _check_decree(row, state, named, division)
         return
-    if {WHOLE, row.analyst} != set(paid) or not set(paid) <= set(state.accounts):
+    if state.steps.payers(row.analyst) != set(paid) or not set(paid) <= set(state.accounts):
         raise book.damage_error(f"entry {row.number} does not charge the right accounts", code="ledger-totals-wrong")
     after = {}
     for name, cost in paid.items():
@@ -140,7 +143,7 @@ def _check_totals(row: EntryRow, state: _State) -> None:
             )
         after[name] = _bound(row, charge_one, name, account, cost, named, state.protects, state.find, division)
     rules = {name: account.rule for name, account in state.accounts.items()}
-    _follow(row, state, after)
+    _follow(row, state, {name: unchanged(state.accounts[name]) for name in (WHOLE, row.analyst)} | after)
     for name, one in after.items():
         if not one.fits:
             raise book.damage_error(

@@ -1,4 +1,6 @@
-"""Two views of a ledger: one that finds what was bought and charges nothing, and one that says what it will charge."""
+"""Views of a ledger: one finds what was bought and charges nothing, others say or list what is charged, and one finds
+charges by their receipts.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,14 @@ from typing import Any, Self, TypeVar
 
 from discreet.errors import BudgetExhausted, NotAllowed
 from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.rules.best_of import Rule
 from discreet.ledger.accounts import Standing
 from discreet.ledger.book import WHOLE
 from discreet.ledger.entry import Entry
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.parts import FindOwns
+from discreet.ledger.receipts import rule_at
+from discreet.ledger.record import state_for, to_text
 from discreet.ledger.request import Request, request_of
 from discreet.ledger.store import Rows
 from discreet.ledger.writer import Draft
@@ -122,3 +127,79 @@ class Watched(Ledger):
     def _announce(self, request: Request) -> None:
         if self.told is not None:
             self.told(request.retry_key, request.identity)
+
+
+class Listed(Ledger):
+    """A ledger that lists its charges, in the order in which they were asked for."""
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> Self:
+        """The same ledger, which lists what is charged from now on."""
+        view = cls(ledger._store, ledger._terms, ledger._analyst, ledger._writer)
+        view.listed = []
+        return view
+
+    listed: list[Entry]
+
+    def charge(self, guarantee: Guarantee, **given: Any) -> Entry:
+        """Charge as the ledger does, and list the entry."""
+        entry = super().charge(guarantee, **given)
+        self.listed.append(entry)
+        return entry
+
+
+class NotRecorded(NotAllowed):
+    """A ledger has no such charge among the receipts that it was given."""
+
+    code = "publish-not-recorded"
+
+
+class Receipts(Ledger):
+    """A ledger that finds charges among given receipts, by what was asked, its mechanism and its guarantee. The data
+    need not be there: what was stored is all that is read.
+
+    Promise: nothing is ever written, and nothing is drawn.
+    """
+
+    receipts: Sequence[Entry] = ()
+    used: set[int]
+
+    @classmethod
+    def of(cls, ledger: Ledger, receipts: Sequence[Entry]) -> Self:
+        """The same ledger, limited to these charges."""
+        view = cls(ledger._store, ledger._terms, WHOLE, ledger._writer)
+        view.receipts, view.used = tuple(receipts), set()
+        return view
+
+    def charge(self, guarantee: Guarantee, **given: Any) -> Entry:
+        """The charge among the receipts, with its answer. Raises NotRecorded if there is none."""
+        found = self._find(guarantee, given)
+        if found is None:
+            raise NotRecorded(f"No receipt of the publication is a charge for: {given['asked']}")
+        self.used.add(found.number)
+        return found
+
+    def knows(self, guarantee: Guarantee, **given: Any) -> bool:
+        """Whether such a charge is among the receipts."""
+        return self._find(guarantee, given) is not None
+
+    def _find(self, guarantee: Guarantee, given: Mapping[str, Any]) -> Entry | None:
+        stated = state_for(guarantee, self.protects)
+        request = request_of(stated, given["asked"], given.get("mechanism", ""), None, None)
+        facts = request.columns()
+        for entry in self.receipts:
+            same = entry.asked == facts["asked"] and entry.mechanism == facts["mechanism"]
+            if same and entry.state == "answered" and to_text(entry.guarantee) == facts["content"]:
+                return entry
+        return None
+
+    def after(self, *guarantees: Guarantee) -> Guarantee | None:
+        """None: nothing is charged here."""
+        return None
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that was in force when the first of the receipts was written."""
+        if not self.receipts:
+            return super().rule
+        return rule_at(self, self.receipts[0].number)

@@ -69,6 +69,17 @@ class Time:
         return (self.column,) if self.arrived is None else (self.column, self.arrived)
 
 
+@dataclass(frozen=True)
+class FirstBlocks:
+    """Of each person, only the rows in the first `most` blocks count, among those from `start` to `end` in which this
+    person has rows.
+    """
+
+    start: str
+    end: str
+    most: int
+
+
 def start_of(block: Block, day: datetime.date) -> datetime.date:
     """The first day of the block that a day is in. Weeks begin on Monday."""
     match block:

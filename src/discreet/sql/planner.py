@@ -81,7 +81,7 @@ class Planner:
     opening: str = field(default_factory=lambda: new_opening())
 
     def __post_init__(self) -> None:
-        if self.ledger._parts and set(self.ledger._parts) != set(self.schema.parts or ()):
+        if self.ledger is not None and self.ledger._parts and set(self.ledger._parts) != set(self.schema.parts or ()):
             raise AssertionError("what is charged to parts alone must read no other rows")
 
     # --- questions ------------------------------------------------------------------------------------------
@@ -453,6 +453,10 @@ class Planner:
         choice = key_choice(plan.question, unit, goal, most, by_weights=by_weights)
         cost = cost_of(self.ledger, choice.guarantee, plan.goal, proved=True)
         return replace(choice, stated=cost.stated_for(self.schema.unit))
+
+    def with_known(self, keys: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """The groups that are shown, from those that were chosen."""
+        return keys
 
     def limits(self, plan: Plan, pairs: Pairs | None) -> AutomaticBound:
         """How the limits on people are found."""

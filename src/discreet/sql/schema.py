@@ -20,7 +20,7 @@ from discreet.engines.dialect import ROWS_OF_ONE
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_count
 from discreet.guarantees.unit import Block, Unit
-from discreet.sql.blocks import Time
+from discreet.sql.blocks import FirstBlocks, Time
 from discreet.sql.living import check_times, home_of, parts_named
 
 Type = Literal["integer", "number", "text", "boolean", "date", "timestamp", "other"]
@@ -319,12 +319,14 @@ class Schema:
     """All tables, and who is protected in them.
 
     Questions and answers refer to it, so it holds no data. Of a source only the name is kept, if it has one. With
-    `parts`, only the rows in these parts of the private tables count: blocks of time, or where people live.
+    `parts`, only the rows in these parts of the private tables count: blocks of time, or where people live. With
+    `first_blocks`, only the first few blocks of each person do.
     """
 
     unit: Unit
     tables: Mapping[str, Table] = field(default_factory=dict)
     parts: tuple[str, ...] | None = None
+    first_blocks: FirstBlocks | None = None
 
     def __post_init__(self) -> None:
         known = {n: t if _is_name(t.source) else replace(t, source=None) for n, t in self.tables.items()}

@@ -45,7 +45,7 @@ class _Settling:
             release = self._release(choice)
             many = min(100, choice.mechanism.keys_per_person)
             bar = {groups: choice.mechanism.people_needed(groups) for groups in (1, many)}
-            if not (keys := choice.value(release.value)):
+            if not (keys := planner.with_known(choice.value(release.value))):
                 spent = (self._number - 1) * plan.each_bound + exactly(plan.goal.epsilon)
                 plan = replace(plan, groups=ShownGroups(question, ()), nothing=release, spent_first=spent)
                 return replace(plan, bar=bar, open_keys=open_keys)

@@ -90,3 +90,8 @@ def _shares(counts: Floats, bin_of: NDArray[np.int64], stddev: float) -> Floats:
     guess = np.maximum(mean[bin_of] + trust[bin_of] * (counts - mean[bin_of]), 0.0)
     total = np.bincount(bin_of, guess, minlength=size)
     return np.where(total[bin_of] > 0, guess / np.maximum(total[bin_of], _LEAST), 1 / widths[bin_of])
+
+
+def values_in_bins(counts: Floats, bin_of: NDArray[np.int64], stddev: float) -> Bins:
+    """The bins that were made of noisy counts, with the shares of the values in each."""
+    return Bins(bin_of, _shares(np.asarray(counts, dtype=np.float64), bin_of, stddev))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -120,6 +121,30 @@ class Declared(Closed):
             raise InvalidArgument("The columns of the data must have the same length.", code="unequal-lengths")
         table = np.stack(found, axis=1)
         return table[(table >= 0).all(axis=1)]
+
+    def centers(self, name: str) -> tuple[float, ...] | None:
+        """The number that each code of a column stands for: a choice, or the middle of a bin. None if it has none."""
+        column = self._columns[name]
+        if isinstance(column, Numbers):
+            if column.whole and column.bins == column._span:
+                return tuple(float(int(column.low) + code) for code in range(column.bins))
+            ends = [float(_edge(column.low, column.high, place, column.bins)) for place in range(column.bins + 1)]
+            return tuple((low + high) / 2 for low, high in itertools.pairwise(ends))
+        points = column.points()
+        if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in points):
+            return None
+        return tuple(float(one) for one in points)  # type: ignore[arg-type]
+
+    def codes_of(self, name: str, values: Any) -> tuple[int, ...] | None:
+        """The codes of listed choices, or of the bins between two numbers. None if they are neither."""
+        column = self._columns[name]
+        if isinstance(column, Numbers):
+            if not _is_range(values) or values[0] > values[1]:
+                return None
+            first, last = column.codes(list(values)).tolist()
+            return tuple(range(first, last + 1))
+        found = column.positions(list(values)).tolist()
+        return tuple(found) if found and min(found) >= 0 else None
 
     def values(self, codes: NDArray[np.int64]) -> dict[str, Any]:
         """The columns that codes stand for: arrays of numbers, lists of choices."""

@@ -218,25 +218,16 @@ def synthetic(
     """Synthetic rows with marginals close to those of the true rows."""
     if not check_delta(taken.plan.terms.delta):
         raise InvalidArgument("synthesize needs a delta, such as delta=1e-6.", code="needs-delta")
-    days = {name for name in columns if kinds[name] in ("date", "timestamp") and isinstance(columns[name], tuple)}
-    read_as = {name: kinds[name] if isinstance(columns[name], tuple) else "listed" for name in columns}
-    whole = days | {name for name in columns if kinds[name] == "integer"}
-    described = {name: in_days(what) if name in days else what for name, what in columns.items()}
-    declared = Declared(described, whole=whole)
+    declared, read_as = declare(columns, kinds)
     sensitivity = Count().sensitivity(taken.unit, taken.of_one)
     made = Synthesis.for_guarantee(
         taken.allowed, domain=declared.domain, sensitivity=sensitivity, ordered=declared.ordered, **options
     )
 
     def finish(release: Release) -> Any:
-        import pyarrow as pa
-
         drawn = SyntheticSample(release.value, declared)
-        shown = {n: [from_number(v, "date") for v in c] if n in days else c for n, c in drawn.columns.items()}
-        arrow = {"integer": pa.int64(), "number": pa.float64(), "text": pa.string(), "boolean": pa.bool_()}
-        arrow |= {"date": pa.date32(), "timestamp": pa.timestamp("us")}
-        typed = {n: pa.array(c, pa.date32() if n in days else arrow.get(kinds[n])) for n, c in shown.items()}
-        return convert_release(SyntheticTable, release, value=pa.table(typed), _made=drawn)
+        table = arrow_of(drawn, columns, kinds)
+        return convert_release(SyntheticTable, release, value=table, _made=drawn)
 
     return taken.drawing(
         made,
@@ -248,6 +239,30 @@ def synthetic(
         read=lambda: declared.codes(taken.plan.rows.columns(list(columns), read_as)),
         finish=finish,
     )
+
+
+def declare(columns: Mapping[str, Any], kinds: Mapping[str, str], bins: int = 100) -> tuple[Declared, dict[str, str]]:
+    """The columns of a synthetic table, and how each is read."""
+    days = _days(columns, kinds)
+    whole = days | {name for name in columns if kinds[name] == "integer"}
+    described = {name: in_days(what) if name in days else what for name, what in columns.items()}
+    read_as = {name: kinds[name] if isinstance(columns[name], tuple) else "listed" for name in columns}
+    return Declared(described, bins=bins, whole=whole), read_as
+
+
+def arrow_of(drawn: SyntheticSample, columns: Mapping[str, Any], kinds: Mapping[str, str]) -> Any:
+    """Synthetic rows as an Arrow table with the types of the true columns."""
+    import pyarrow as pa
+
+    days = _days(columns, kinds)
+    shown = {n: [from_number(v, "date") for v in c] if n in days else c for n, c in drawn.columns.items()}
+    arrow = {"integer": pa.int64(), "number": pa.float64(), "text": pa.string(), "boolean": pa.bool_()}
+    arrow |= {"date": pa.date32(), "timestamp": pa.timestamp("us")}
+    return pa.table({n: pa.array(c, pa.date32() if n in days else arrow.get(kinds[n])) for n, c in shown.items()})
+
+
+def _days(columns: Mapping[str, Any], kinds: Mapping[str, str]) -> set[str]:
+    return {name for name in columns if kinds[name] in ("date", "timestamp") and isinstance(columns[name], tuple)}
 
 
 def _without_progress(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -142,6 +142,7 @@ class Drawing(Generic[R]):
     read: Callable[[], Any]
     finish: Callable[[Release], R]
     old_text: str | None = None
+    key: str | None = None
 
     @property
     def identity(self) -> Identity:
@@ -154,7 +155,7 @@ class Drawing(Generic[R]):
     def is_known(self) -> bool:
         """Whether this was released before, and is free."""
         return self.planner.ledger.knows(
-            self.guarantee, asked=self.asked, mechanism=self.mechanism, key=None, identity=self.identity
+            self.guarantee, asked=self.asked, mechanism=self.mechanism, key=self.key, identity=self.identity
         )
 
     @property
@@ -179,6 +180,7 @@ class Drawing(Generic[R]):
             self.guarantee,
             ledger=self.planner.ledger,
             asked=self.asked,
+            key=self.key,
             identity=self.identity,
         )
         return self.finish(replace(release, found=self.plan.found))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Self
 
@@ -147,15 +147,17 @@ class KeySelection:
 
 @dataclass(frozen=True, kw_only=True)
 class SelectedGroups:
-    """Shows the groups that enough people are in, and answers every question of `answers` in those groups.
+    """Shows the groups that enough people are in, and answers every question of `answers` in those groups. Groups that
+    are `known`, because they were shown before, are shown in any case.
 
     Promise: the composition of the selection and of the answers. Groups that are not selected are answered by nobody:
-    what is drawn depends on the data through the selection only.
+    what is drawn depends on the data through the selection only. Which groups are known does not depend on these data.
     Error: of the answers, in a group that is shown.
     """
 
     selection: KeySelection
     answers: Any
+    known: tuple[tuple[Any, ...], ...] | None = field(default=None, metadata={"later": True})
 
     def guarantee(self, sensitivity: SensitivityLike) -> Guarantee:
         return compose([self.selection.guarantee(), self.answers.guarantee(sensitivity)])
@@ -182,7 +184,10 @@ class SelectedGroups:
         what it asks of each group.
         """
         keys, people, parts = value
-        places = np.flatnonzero(self.selection._noisy(people) >= self.selection.threshold)
+        shown = self.selection._noisy(people) >= self.selection.threshold
+        if self.known:
+            shown |= keys.places_in(KeyColumns.of(self.known, keys.kinds)) >= 0
+        places = np.flatnonzero(shown)
         places = places[keys.take(places).order()]  # sorted by key, so the order reveals nothing
         chosen = [part[places] if isinstance(part, np.ndarray) else [part[p] for p in places] for part in parts]
         return keys.take(places), list(self.answers._draw(chosen))

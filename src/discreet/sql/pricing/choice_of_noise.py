@@ -161,7 +161,7 @@ class NoiseChoice:
             makes = [self.laplace, lambda more: self.gaussian(more, slack)][: len(offers)]
             stretched = (_stretch(make, total, goal, self.bounds.groups) for make in makes)
             offers += [offer for offer in stretched if offer is not None]
-        return min(offers, key=_expected_error)
+        return min(offers, key=expected_error)
 
     def laplace(self, total: Fraction) -> Price:
         """Laplace noise for every measure that gets added noise."""
@@ -325,7 +325,7 @@ def _stretch(make: Callable[[Fraction], Price], total: Fraction, goal: Approx, m
     return kept(power) if power else None
 
 
-def _expected_error(price: Price) -> float:
+def expected_error(price: Price) -> float:
     """The geometric mean of the errors of all parts: one number to compare two offers."""
     alike = Counter(price.parts)
     return sum(many * math.log(max(float(part.error(0.95)), 1e-300)) for part, many in alike.items())

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from discreet.errors import NotAllowed, QueryError
 from discreet.guarantees.unit import Block
 from discreet.ledger.exact import LATER
+from discreet.sql.blocks import FirstBlocks
 from discreet.sql.expressions import Call, Const, Expr, Field, Origin, Ref, conjuncts
 from discreet.sql.schema import AUTO, Column, Schema, Table, Type
 
@@ -51,7 +52,8 @@ class Blocks:
 
     The block depends on the row alone: on its `time`, and if rows can be late, on when it `arrived`. Only rows in
     `parts` count, or all if there are none. `person` identifies a person in the table, if a unit is one person in one
-    block: then the field that says who owns a row is the pair of both.
+    block: then the field that says who owns a row is the pair of both. With `first`, only the first few blocks of each
+    person (`whose`) count.
     """
 
     block: Block
@@ -60,6 +62,8 @@ class Blocks:
     late: str | None
     parts: tuple[str, ...] | None
     person: Field | None
+    first: FirstBlocks | None = field(default=None, metadata=LATER)
+    whose: Field | None = field(default=None, metadata=LATER)
 
 
 @dataclass(frozen=True)
@@ -535,7 +539,10 @@ class Names:
         if parts is None and person is None and time.late is None:
             return None
         arrived = None if time.arrived is None else named[time.arrived]
-        return Blocks(time.block, named[time.column], arrived, time.late, parts, person)
+        blocks = Blocks(time.block, named[time.column], arrived, time.late, parts, person)
+        if self.schema.first_blocks is None or table.person is None:
+            return blocks
+        return replace(blocks, first=self.schema.first_blocks, whose=named[table.person])
 
     def _homes(self, table: Table) -> Homes | None:
         """Where people live, if that decides which rows of a table count."""

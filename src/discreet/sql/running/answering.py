@@ -162,7 +162,8 @@ def _read_measures(planner: Planner, plan: Plan, pairs: Pairs) -> Any:
         rest = replace(plan.question, measures=tuple(others), aggregates=())
         return sums, *(read_measures(rest, planner.engine, plan.enforced, plan.groups) if others else ())
     if plan.groups is None:
-        return read_undeclared(plan.question, planner.engine, plan.enforced)
+        known = getattr(plan.price.mechanism, "known", None) or ()
+        return read_undeclared(plan.question, planner.engine, plan.enforced, known)
     found = read_measures(plan.question, planner.engine, plan.enforced, plan.groups)
     return at_all_levels(plan.question, plan.groups.keys(), found) if plan.question.levels else tuple(found)
 

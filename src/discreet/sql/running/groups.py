@@ -76,10 +76,17 @@ class ShownGroups(Groups):
 
 
 class FoundGroups(ShownGroups):
-    """Groups in the order in which the first statement, which counts people, finds them. Later statements add none."""
+    """Groups in the order in which the first statement, which counts people, finds them, and then those that are known
+    anyway. Later statements add none.
+    """
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: Question, known: Sequence[tuple[Any, ...]] = ()) -> None:
         super().__init__(question, ())
+        self._also = known
 
     def learn(self, keys: KeyColumns) -> None:
+        if self._also:
+            also = KeyColumns.of(self._also, self.kinds)
+            missing = [key for key, place in zip(self._also, also.places_in(keys), strict=True) if place < 0]
+            keys = KeyColumns.of([*keys, *missing], self.kinds) if missing else keys
         self.__dict__["_keys"], self.count = keys, len(keys)

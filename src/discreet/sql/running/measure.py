@@ -75,14 +75,16 @@ def place_numbers(keys: KeyColumns, columns: Iterable[Any], groups: Groups) -> l
     return found
 
 
-def read_undeclared(question: Question, engine: Engine, bounds: Bounds | None) -> tuple[KeyColumns, Any, list[Any]]:
-    """For keys that are not declared: the keys of all groups that exist, how many people are in each, and the measures
-    of all of them.
+def read_undeclared(
+    question: Question, engine: Engine, bounds: Bounds | None, known: Sequence[tuple[Any, ...]] = ()
+) -> tuple[KeyColumns, Any, list[Any]]:
+    """For keys that are not declared: the keys of all groups that exist or are `known`, how many people are in each,
+    and the measures of all of them.
 
     Promise: nothing of this leaves but through a selection of groups.
     """
     asked = replace(question, measures=(*question.measures, Measure("people")))
-    groups = FoundGroups(question)
+    groups = FoundGroups(question, known)
     *measures, people = read_measures(asked, engine, bounds, groups)
     return groups.keys(), people, measures
 

@@ -1,13 +1,14 @@
 """The rows of a table that are in some parts, and whose they are: blocks of time, and where people live.
 
-Promise: the block of a row, and whether it counts in it, depend on this row alone, and where a person lives on the rows
-of this person alone. So no row of another unit appears or disappears with a unit, and each unit is in one part.
+Promise: the block of a row, and whether it counts in it, depend on this row alone, or with first blocks on this and
+earlier rows of the same person, and where a person lives on the rows of this person alone. So no row of another unit
+appears or disappears with a unit, and each unit is in one part.
 """
 
 from __future__ import annotations
 
 from discreet.engines.engine import Engine
-from discreet.sql.blocks import EPOCH, number_of, read_name
+from discreet.sql.blocks import EPOCH, FirstBlocks, number_of, read_name
 from discreet.sql.expressions import Field
 from discreet.sql.living import homes_named
 from discreet.sql.pricing.relation import Blocks, Homes, Scan
@@ -44,6 +45,9 @@ def _in_blocks(rows: str, shown: list[str], blocks: Blocks, person: Field | None
             block = f"CASE WHEN {known} THEN greatest(happened, arrived) END"
     rows = f"SELECT {', '.join([*shown, *starts])} FROM ({rows}) AS one"
     placed = f"SELECT *, {block} AS block FROM ({rows}) AS one"
+    if blocks.first is not None and blocks.whose is not None:
+        placed = _in_turn(placed, blocks.first, blocks, engine.dialect.quote(blocks.whose.id), conditions)
+        conditions = [f"turn <= {blocks.first.most}"]
     if blocks.parts is not None:
         conditions.append(_is_among("block", blocks))
     columns = list(shown)
@@ -52,6 +56,17 @@ def _in_blocks(rows: str, shown: list[str], blocks: Blocks, person: Field | None
         columns.append(f"{key} AS {engine.dialect.quote(person.id)}")
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     return f"SELECT {', '.join(columns)} FROM ({placed}) AS one{where}"
+
+
+def _in_turn(placed: str, first: FirstBlocks, blocks: Blocks, whose: str, conditions: list[str]) -> str:
+    """Rows with the number of their block among the blocks in which the same person has rows that count.
+
+    Promise: it depends on the rows of this person in this block and in earlier ones only.
+    """
+    ends = [read_name(blocks.block, name) for name in (first.start, first.end)]
+    among = " AND ".join(f"block {sign} {number_of(end)}" for sign, end in zip((">=", "<="), ends, strict=True) if end)
+    kept = f"SELECT * FROM ({placed}) AS one WHERE {' AND '.join([*conditions, among])}"
+    return f"SELECT *, dense_rank() OVER (PARTITION BY {whose} ORDER BY block) AS turn FROM ({kept}) AS one"
 
 
 def _start(time: Field, blocks: Blocks, engine: Engine) -> str:

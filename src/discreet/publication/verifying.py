@@ -1,0 +1,275 @@
+"""`verify_publication`: checks a publication with the ledger alone. Nothing is charged, and no data are read."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged
+from discreet.ledger import Entry, Ledger
+from discreet.ledger.receipts import digest_of, name_of
+from discreet.ledger.store import IN_MEMORY, URLS
+from discreet.ledger.views import Receipts
+from discreet.publication.card import NOT_CHECKED
+from discreet.publication.plan import plan_digest, plan_in
+from discreet.publication.proof import FORMAT, PROOF, content_digest, facts_of, proof_text
+from discreet.publication.publishing import all_files
+from discreet.publication.releasing import Made, prepare
+from discreet.publication.schema import without_rows
+from discreet.publication.writing import digest
+
+_ADOPTED = "a copy that is only verified"
+"""Why a copy of a ledger is adopted. The copy is removed when it is checked."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: what was checked, whether it holds, and what was found."""
+
+    what: str
+    holds: bool
+    found: str = ""
+
+    def __str__(self) -> str:
+        return f"{'ok    ' if self.holds else 'FAILED'}  {self.what}{f': {self.found}' if self.found else ''}"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """All checks of a publication. It holds if every one does."""
+
+    out: Path
+    checks: tuple[Check, ...]
+    cost: str = ""
+    spent: str = ""
+    not_checked: str = field(default=NOT_CHECKED, repr=False)
+
+    @property
+    def holds(self) -> bool:
+        return all(one.holds for one in self.checks)
+
+    def __str__(self) -> str:
+        lines = [str(one) for one in self.checks]
+        if self.holds:
+            lines.append(f"\n{self.out} is what the ledger says. Cost: {self.cost}. Spent by then: {self.spent}.")
+        else:
+            wrong = sum(not one.holds for one in self.checks)
+            lines.append(f"\n{self.out} is NOT what the ledger says: {wrong} of {len(self.checks)} checks failed.")
+        return "\n".join([*lines, f"Not checked: {self.not_checked}"])
+
+
+def verify_publication(out: str | Path, ledger: Any) -> Checked:
+    """Check a publication with a ledger, or a copy of it: files, receipts, charges, totals, and the published numbers.
+
+    It reads the ledger and changes nothing: a copy without its checkpoint is checked as well as it can be, and one that
+    is older than the publication is found out by its last entry.
+    """
+    where = Path(os.path.expanduser(out))
+    proof = _proof(where)
+    checks = [Check("the plan is the one that is named", plan_digest(proof["plan"]) == proof["plan_digest"])]
+    checks += _check_files(where, proof)
+    try:
+        with _opened(ledger) as opened:
+            checks += _check_ledger(opened, proof)
+            receipts, found = _check_receipts(opened, proof)
+            checks += found
+            checks += _check_again(where, proof, opened, receipts)
+    except LedgerDamaged as damage:
+        checks.append(Check("the record of the ledger", False, " ".join(str(damage).split())))
+    checks.append(
+        Check(
+            "the noise was not under control", not proof["not_private"], "NOT PRIVATE" if proof["not_private"] else ""
+        )
+    )
+    cost, spent = (str(proof[name]["text"]) for name in ("cost", "spent_by_then"))
+    return Checked(where, tuple(checks), cost, spent)
+
+
+def _proof(where: Path) -> dict[str, Any]:
+    try:
+        proof = json.loads((where / PROOF).read_text(encoding="utf-8"))
+    except OSError:
+        raise InvalidArgument(
+            f"{where} has no {PROOF}. Name the folder of a publication.", code="verify-no-proof"
+        ) from None
+    except ValueError:
+        proof = None
+    known = ("format", "plan", "plan_digest", "policy", "ledger", "cost", "spent_by_then", "parts", "receipts", "files")
+    if not isinstance(proof, dict) or any(name not in proof for name in (*known, "not_private")):
+        raise InvalidArgument(
+            f"{where / PROOF} is not a proof as discreet writes it. It was changed, or is of another program.",
+            code="verify-no-proof",
+        )
+    if proof["format"] != FORMAT:
+        raise InvalidArgument(
+            f"The proof has format {proof['format']}, and this version reads {FORMAT}. Use a newer version.",
+            code="verify-no-proof",
+        )
+    return proof
+
+
+# --- the ledger -----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _opened(target: Any) -> Iterator[Ledger]:
+    """The ledger, or a copy of it that is adopted elsewhere, so that nothing is written to the one that was given."""
+    if isinstance(target, Ledger):
+        yield target
+        return
+    text = os.fspath(target) if isinstance(target, str | Path) else ""
+    if not text or text == IN_MEMORY:
+        raise InvalidArgument('Name a ledger: "clinic.ledger", or its URL.', code="wrong-type")
+    if text.startswith(URLS):
+        with closing(Ledger.open(text)) as ledger:
+            yield ledger
+        return
+    file = Path(os.path.expanduser(text))
+    if not file.is_file():
+        raise InvalidArgument(f"There is no ledger at {file}. Name one that exists.", code="ledger-not-found")
+    with tempfile.TemporaryDirectory(prefix="discreet-verify-") as folder:
+        copy = Path(folder) / "copy.ledger"
+        try:
+            # without a log of writes, nobody writes it, and the folder may be read-only
+            where = f"{file.resolve().as_uri()}?mode=ro{'' if Path(f'{file}-wal').exists() else '&immutable=1'}"
+            with closing(sqlite3.connect(where, uri=True)) as source, closing(sqlite3.connect(copy)) as made:
+                source.backup(made)
+        except sqlite3.Error:
+            raise InvalidArgument(
+                f"{file} is not a ledger that can be read. Name one that discreet wrote.", code="ledger-not-found"
+            ) from None
+        with closing(Ledger.adopt(copy, why=_ADOPTED)) as ledger:
+            yield ledger
+
+
+def _check_ledger(ledger: Ledger, proof: Mapping[str, Any]) -> list[Check]:
+    """Whether it is the ledger of this publication, whole, and not older than it."""
+    said = proof["ledger"]
+    checks = [Check("the ledger is the one that is named", name_of(ledger) == said["name"])]
+    try:
+        many = ledger.verify()
+        checks.append(Check("every hash, cost, total and answer of the ledger", True, f"{many:,} entries"))
+    except LedgerDamaged as damage:
+        checks.append(Check("every hash, cost, total and answer of the ledger", False, " ".join(str(damage).split())))
+    newest = ledger.entries(said["last_entry"], said["last_entry"]) if said["last_entry"] else ()
+    chain = newest[0].chain if newest else None
+    old = said["last_entry"] and (not newest or newest[0].asked == _ADOPTED)
+    checks.append(
+        Check(
+            "the ledger reaches the last receipt",
+            bool(said["last_entry"] == 0 or chain == said["last_chain"]),
+            "this copy of the ledger is older than the publication" if old else "",
+        )
+    )
+    return checks
+
+
+def _check_receipts(ledger: Ledger, proof: Mapping[str, Any]) -> tuple[list[Entry], list[Check]]:
+    """Whether each receipt is in the ledger, with the charge, the totals and the answer that the proof states."""
+    from discreet.ledger.record import to_text
+
+    found, checks = [], []
+    for said in proof["receipts"]:
+        entries = ledger.entries(said["number"], said["number"]) if isinstance(said["number"], int) else ()
+        entry = entries[0] if entries else None
+        what = f"receipt {said['receipt']}"
+        if entry is None or entry.chain != said["chain"] or entry.receipt != said["receipt"] or entry.kind != "charge":
+            checks.append(Check(what, False, "it is not in the ledger"))
+            continue
+        found.append(entry)
+        stated = {
+            "asked": entry.asked,
+            "mechanism": entry.mechanism,
+            "guarantee": json.loads(to_text(entry.guarantee)),
+            "cost": list(entry.cost),
+            "total_after": list(entry.totals[""]),
+            "answer": digest_of(ledger, entry),
+            "analyst": entry.analyst,
+            "code_version": entry.code_version,
+        }
+        wrong = [name for name, value in stated.items() if said.get(name) != value]
+        answered = entry.state == "answered"
+        checks.append(
+            Check(
+                what,
+                not wrong and answered,
+                f"the proof states another {', '.join(wrong)}" if wrong else "" if answered else "it has no answer",
+            )
+        )
+    return found, checks
+
+
+# --- the publication --------------------------------------------------------------------------------------------
+
+
+def _check_files(where: Path, proof: Mapping[str, Any]) -> list[Check]:
+    """Whether all files are there and unchanged, and no others."""
+    there = {str(one.relative_to(where)) for one in where.rglob("*") if one.is_file()} - {PROOF}
+    checks = []
+    for name, said in proof["files"].items():
+        if name not in there:
+            checks.append(Check(f"file {name}", False, "it is missing"))
+        else:
+            same = digest((where / name).read_bytes()) == said
+            checks.append(Check(f"file {name}", same, "" if same else "it was changed"))
+    more = sorted(there - set(proof["files"]))
+    return [*checks, *(Check(f"file {name}", False, "it is not part of the publication") for name in more)]
+
+
+def _check_again(where: Path, proof: Mapping[str, Any], ledger: Ledger, receipts: list[Entry]) -> list[Check]:
+    """Compute the publication again from its plan and the answers in the ledger, and compare."""
+    what = "the published numbers are the stored answers"
+    try:
+        plan = plan_in({**proof["plan"], "policy": ""}, None)
+        view = Receipts.of(ledger, receipts)
+        database = without_rows(proof["policy"], where / "public", view, proof["delta_per_question"])
+        with closing(database.engine):
+            made = [_again(part, view) for part in prepare(database, plan)]
+            facts = json.loads(proof_text(facts_of(plan.words, plan.confidence, database, view, made), {}))
+    except DiscreetError as error:
+        return [Check(what, False, " ".join(str(error).split()))]
+    except (KeyError, TypeError, ValueError, AttributeError, OSError):
+        return [Check(what, False, "the proof does not have the form in which it was written")]
+    checks = [_check_table(where, one) for one in made]
+    unused = sorted({entry.number for entry in receipts} - view.used)
+    checks.append(Check("every receipt belongs to a table", not unused, f"entries {unused}" if unused else ""))
+    for name in ("cost", "spent_by_then", "limit", "meaning", "parts", "ledger", "date", "receipts", "code_versions"):
+        checks.append(Check(f"{name.replace('_', ' ')} as stated", facts[name] == proof.get(name)))
+    cards = {name: data for name, data in all_files(facts, [], {}).items() if name.startswith("card.")}
+    for name, data in cards.items():
+        same = (where / name).is_file() and (where / name).read_bytes() == data
+        checks.append(Check(f"{name} says what the proof states", same))
+    return checks
+
+
+def _again(prepared: Any, view: Receipts) -> Made:
+    before, used = set(view.used), view.used
+    used.clear()
+    table, facts = prepared.release()
+    own = tuple(entry for entry in view.receipts if entry.number in used)
+    used |= before
+    return Made(prepared.part, table, own, **facts)
+
+
+def _check_table(where: Path, made: Made) -> Check:
+    """Whether both files of a table have the numbers that are stored."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    from discreet.sql.running.written import csv_text
+
+    name = made.part.name
+    what = f"{name}: the published numbers are the stored answers"
+    try:
+        same = content_digest(pyarrow.parquet.read_table(where / f"{name}.parquet")) == content_digest(made.table)
+        same = same and (where / f"{name}.csv").read_bytes() == csv_text(made.table).encode()
+    except (OSError, pa.ArrowException):
+        same = False
+    return Check(what, same, "" if same else "they differ")
