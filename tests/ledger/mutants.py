@@ -18,11 +18,13 @@ from discreet.releases import Release
 
 def read_then_write():
     """Look at what is left, then write, with nothing that ties the two together."""
-    charge, standing = Ledger.charge, Draft.standing
+    charge, standing, first = Ledger.charge, Draft.standing, []
 
     def look_first(self, guarantee, **facts):
         account = self._standing_now()[book.WHOLE]
-        if not account.rule.fits(account.rule.spend(account.spent, guarantee.stated_for(self.protects))):
+        rule = first[0] if first else account.rule  # what is written later has the larger limit
+        first.append(rule)
+        if not rule.fits(rule.spend(account.spent, guarantee.stated_for(self.protects))):
             raise dp.BudgetExhausted("nothing is left")
         time.sleep(0.01)
         return charge(self, guarantee, **facts)
