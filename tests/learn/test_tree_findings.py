@@ -28,9 +28,10 @@ from discreet.learn.bin_columns import Columns
 from discreet.mechanisms.learning.boosted_trees import BoostedTrees
 from discreet.mechanisms.learning.descent import Descent
 from discreet.rows import columns as reading
-from discreet.rows.binned import BinnedExamples, NumberColumns
+from discreet.rows.binned import BinnedExamples
 from discreet.rows.examples import unit_of
 from discreet.rows.leaves import LeafRows, slope_unit
+from discreet.rows.unbounded import UnboundedRows
 
 from ..refusing import refuses
 
@@ -40,7 +41,7 @@ STAGES = (
     (LeafRows, "counts"),
     (LeafRows, "totals"),
     (BinnedExamples, "sums"),
-    (NumberColumns, "counts"),
+    (UnboundedRows, "counts"),
 )
 ODD = [0, 7, -0.0, 2.5, float("nan"), float("inf"), -1e308, 5e-324, 2.0**53 + 2]
 LABELS: list[Any] = [*ODD, 1, None, "a", "b", b"a", 10**400, Decimal("NaN"), Fraction(1, 3), True, [1], (), pd.NA]

@@ -225,7 +225,9 @@ def test_every_value_has_a_text_of_its_own() -> None:
 # --- answers of version 0.1 ---------------------------------------------------------------------------------
 
 
-def as_before(guarantee: Any, asked: str, mechanism: Any, key: Any, identity: Any, about: Any = None) -> Any:
+def as_before(
+    guarantee: Any, asked: str, mechanism: Any, key: Any, identity: Any, about: Any = None, parts: Any = ()
+) -> Any:
     """The request as version 0.1 made it: words folded, without what the data were where they had no version."""
     known = identity if identity is None or identity.lasting else None
     asked = asked if known is None or known.before is None else " ".join(known.before.question.split())
