@@ -4,9 +4,9 @@
     python bench/learning_images.py mnist fashion     some of: mnist, fashion, cifar
     python bench/learning_images.py --fits 5          more fits of each
 
-Features cost nothing. The steps, the clip and the colors were chosen on the last 10,000 images to learn from of these
-sets (with a prototype and other noise), never on images to test on. Fashion comes without its usual division: 60,000
-images to learn from are drawn at random.
+Features cost nothing. The steps, the clip, the scales and the colors were chosen on the last 10,000 images to learn
+from of these sets (with a prototype and other noise), never on images to test on, and are the same for all gray images.
+Fashion comes without its usual division: 60,000 images to learn from are drawn at random.
 """
 
 from __future__ import annotations
