@@ -122,8 +122,8 @@ def main() -> None:
     section(
         "Images on scattering features",
         "learning_images",
-        f"accuracy on images to test on, in percent, at (ε, δ) = ({EPSILON:g}, 10⁻⁵), with the defaults, fitted on {given.device}. "
-        f"{machine()}",
+        f"accuracy on images to test on, in percent, at (ε, δ) = ({EPSILON:g}, 10⁻⁵), with the defaults. "
+        f"{machine()}, fitted on {given.device}",
     )
     table(
         "set",
