@@ -62,6 +62,10 @@ class Part:
         """Whether it is the best of a random number of tries."""
         return "tries" in self.words
 
+    def key(self, plan: str) -> str:
+        """Its key, in the plan with this digest."""
+        return f"publish-{hashlib.sha256(f'publish {plan} {self.kind} {self.name}'.encode()).hexdigest()[:32]}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class PublicationPlan:
@@ -87,8 +91,7 @@ class PublicationPlan:
 
     def key(self, part: Part) -> str:
         """The key of a part of this plan. With it, a run that was killed goes on without paying twice."""
-        text = f"publish {self.digest} {part.kind} {part.name}"
-        return f"publish-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+        return part.key(self.digest)
 
 
 def plan_digest(words: Mapping[str, Any]) -> str:
