@@ -98,7 +98,10 @@ def plan_digest(words: Mapping[str, Any]) -> str:
     """A hash of a plan as it is written, except for the place of the policy."""
     kept = {name: value for name, value in words.items() if name != "policy"}
     text = json.dumps(kept, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
+    try:
+        return hashlib.sha256(text.encode()).hexdigest()
+    except UnicodeEncodeError:
+        raise InvalidArgument("The plan has text that is not Unicode. Correct it.", code="wrong-type") from None
 
 
 def load_plan(source: Any) -> PublicationPlan:
@@ -219,8 +222,8 @@ def _check_cube(part: Part) -> None:
     _text(part.words, "table", part.where, needed=True)
     _text(part.words, "total", part.where)
     _flag(part.words, "positive", part.where)
-    if "by" not in part.words:
-        raise InvalidArgument(f'{part.where} has no by. Add by = ["sex", "city"].', code="plan-missing-key")
+    if not isinstance(part.words.get("by"), list | tuple):
+        raise InvalidArgument(f'{part.where} has no list of columns. Add by = ["sex", "city"].', code="plan-missing-key")
 
 
 def _check_synthetic(part: Part) -> None:
@@ -276,7 +279,7 @@ def _check_candidates(part: Part) -> None:
 
 def _check_criterion(words: Any, where: str) -> None:
     kind = words.get("kind") if isinstance(words, Mapping) else None
-    if kind not in CRITERIA:
+    if not isinstance(kind, str) or kind not in CRITERIA:
         raise InvalidArgument(f"A criterion of {where} must have a kind: {', '.join(CRITERIA)}.", code="plan-criterion")
     here = f"The criterion {kind} of {where}"
     _section(words, here, ("kind", "title", "at_most", *CRITERIA[kind]))
