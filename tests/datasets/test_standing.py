@@ -369,6 +369,43 @@ def test_other_declarations_are_refused_and_answers_that_are_not_there() -> None
         other.seen_by(database.ledger).standings[1].run(today=MAY)
 
 
+@pytest.mark.parametrize("totals", [False, True])
+def test_columns_that_are_added_later_do_not_stop_it_and_those_that_go_do(totals: bool) -> None:
+    database = clinic(PERSON)
+    standing = opened(database, totals=totals)
+    standing.run(today=datetime.date(2024, 2, 1))
+    rows = visits()
+    wider = pa.table({"new": rows["cost"], **{name: rows[name] for name in reversed(rows.column_names)}})
+    later = clinic(PERSON, source=wider).seen_by(database.ledger)
+    assert later.standings[0].is_current
+    assert opened(later, totals=totals).receipt == standing.receipt
+    assert len(later.ledger.entries()) == len(database.ledger.entries())
+    later.standings[0].run(today=MAY)
+    assert standing.answered == standing.blocks
+    assert standing.table.equals(later.standings[0].table)
+    fewer = clinic(PERSON, source=rows.drop_columns(["cost"]), columns={"city": {"choices": CITIES}})
+    gone = fewer.seen_by(database.ledger)
+    assert not gone.standings[0].is_current
+    assert gone.standings[0].answered == standing.blocks
+    with refuses(dp.errors.DiscreetError, "standing-declarations"):
+        gone.standings[0].answer("2024-01")
+    database.ledger.verify()
+
+
+def test_a_question_that_stopped_is_listed_though_its_last_step_shows_nothing() -> None:
+    """Whether a step showed no group is known by its plan, which the changed declarations do not have."""
+    columns = {"cost": {"between": [0, 10]}}
+    database = clinic(PERSON, source=visits(3), columns=columns)
+    standing = opened(database)
+    standing.run(today=MAY)
+    assert standing.answered == standing.blocks
+    other = clinic(PERSON, source=visits(3), columns=columns, rows_per_person=1).seen_by(database.ledger)
+    [listed] = other.standings
+    assert not listed.is_current
+    assert set(listed.due(today=MAY)) <= set(standing.blocks)
+    assert "of 4 answered" in repr(listed)
+
+
 def test_a_plan_is_explained_before_it_is_paid() -> None:
     database = clinic(PERSON)
     explained = database.explain_standing(Q, every="month", times=4, epsilon=4, first="2024-01", blocks_per_person=2)

@@ -11,7 +11,7 @@ from discreet import html
 from discreet.closing import Closed
 from discreet.datasets.horizon import Horizon, check_day
 from discreet.datasets.standing_price import charge_of, charged, check_blocks, price_step, steps_of, with_cost
-from discreet.datasets.standing_steps import BlockReader, StepReader, TotalsReader, facts_of
+from discreet.datasets.standing_steps import BlockReader, StepReader, TotalsReader, columns_of, facts_of
 from discreet.datasets.standing_totals import KEY, plan_totals
 from discreet.errors import BudgetExhausted, InvalidArgument, NotAllowed
 from discreet.guarantees.guarantee import Guarantee
@@ -59,6 +59,12 @@ class Standing(Closed):
     def guarantee(self) -> Guarantee:
         """What all answers together cost one unit."""
         return self._paid.entry.guarantee
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the declarations that it depends on are still those that were paid for. Otherwise it stops."""
+        with self._reading() as reading:
+            return reading.is_current
 
     # --- what is due, and what was answered -----------------------------------------------------------------
 
@@ -158,6 +164,10 @@ class Standing(Closed):
 
 def open_standing(database: Database, horizon: Horizon) -> Standing:
     """Charge a horizon, or find the one that was charged before."""
+    for one in all_standing(database):
+        same = one.analyst == database.ledger.analyst and one.horizon.written() == horizon.written()
+        if same and one.is_current:
+            return one
     priced = _priced(database, horizon)
     ledger = charged(database.ledger, database.schema, horizon)
     asked = f"{horizon.times} times, every {horizon.every} from {horizon.first}: {horizon.question}"
@@ -233,10 +243,11 @@ def _priced(database: Database, horizon: Horizon) -> _Priced:
         totals = plan_totals(database.planner, horizon)
         steps = steps_of(database.schema, horizon, totals.rule, joint=True)
         charge = charge_of(charged(database.ledger, database.schema, horizon), steps, horizon)
-        more = {"stddevs": [str(one) for one in totals.stddevs], "factored": totals.sums.factored}
+        more: dict[str, Any] = {"stddevs": [str(one) for one in totals.stddevs], "factored": totals.sums.factored}
+        more["columns"] = columns_of(totals.plan)
         return _Priced(steps, charge, totals.shown(), totals.facts, totals.steps, more, totals.said)
     step = price_step(database.planner, horizon)
     steps = steps_of(database.schema, horizon, step.rule)
     charge = charge_of(charged(database.ledger, database.schema, horizon), steps, horizon)
-    more = {"each": [str(step.epsilon), str(step.delta)]}
+    more = {"each": [str(step.epsilon), str(step.delta)], "columns": columns_of(step.plan)}
     return _Priced(steps, charge, with_cost(step.plan, horizon), facts_of(step.plan), steps.units, more)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from discreet.datasets.horizon import Horizon
 from discreet.datasets.standing_price import with_cost
 from discreet.datasets.standing_totals import KEY, RunningTotals
-from discreet.errors import InvalidArgument, NotAllowed
+from discreet.errors import DiscreetError, InvalidArgument, NotAllowed
 from discreet.guarantees.rules.once import Once
 from discreet.ledger import Identity
 from discreet.ledger.exact import digest, exact_text
@@ -23,6 +25,7 @@ from discreet.sql.pricing.key_choice import has_open_keys
 from discreet.sql.pricing.relation import Relation
 from discreet.sql.running.answer import Answer
 from discreet.sql.running.answering import answer_plan
+from discreet.sql.schema import Schema
 from discreet.sql.terms import QuestionOptions
 
 if TYPE_CHECKING:
@@ -57,11 +60,33 @@ def facts_of(plan: Plan) -> str:
     return digest(exact_text((plan.question.meaning, plan.bounds, plan.price.mechanism if not plan.automatic else "")))
 
 
+def columns_of(plan: Plan) -> dict[str, list[str]]:
+    """The columns of each table that a question reads, as they are recorded when it is opened."""
+    return {table.name: list(table.columns) for table in plan.relation.tables(owners=True)}
+
+
+def as_opened(schema: Schema, columns: Mapping[str, Sequence[str]]) -> Schema:
+    """The schema with the columns that tables had when a question was opened: what was added since is not seen."""
+    tables = dict(schema.tables)
+    for name, listed in columns.items():
+        if (table := tables.get(name)) is not None:
+            kept = {one: table.columns[one] for one in listed if one in table.columns}
+            tables[name] = replace(table, columns=kept)
+    return replace(schema, tables=tables)
+
+
 class StepReader(ABC):
     """Answers the steps of a standing question, and reads what was answered. Forgets the data when it is closed."""
 
     def __init__(self, database: Database, paid: Paid, horizon: Horizon) -> None:
         self.database, self.paid, self.horizon = database, paid, horizon
+        schema = as_opened(database.planner.schema, paid.definition.get("columns", {}))
+        self.planner = replace(database.planner, schema=schema)
+
+    @property
+    @abstractmethod
+    def facts(self) -> str:
+        """A digest of what decides how steps are measured now."""
 
     @abstractmethod
     def ask(self, block: str) -> Answer:
@@ -89,9 +114,17 @@ class StepReader(ABC):
         """The account of a step."""
         return Prepaid.step_of(self.database.ledger, self.paid, block, asks=asks)
 
-    def check(self, facts: str) -> None:
+    @property
+    def is_current(self) -> bool:
+        """Whether the declarations that the question depends on are still those that were paid for."""
+        try:
+            return self.facts == self.paid.definition.get("facts")
+        except DiscreetError:  # a table or a column is gone
+            return False
+
+    def check(self) -> None:
         """Refuse to go on under other declarations than those that were paid for."""
-        if facts != self.paid.definition.get("facts"):
+        if self.facts != self.paid.definition.get("facts"):
             raise InvalidArgument(
                 "The declarations of the policy that this standing question depends on have changed since it was "
                 "opened. Restore them, or open a new standing question.",
@@ -105,7 +138,6 @@ class BlockReader(StepReader):
     def __init__(self, database: Database, paid: Paid, horizon: Horizon) -> None:
         super().__init__(database, paid, horizon)
         self._answers: dict[str, Answer] = {}
-        self._checked = False
 
     def ask(self, block: str) -> Answer:
         return self._answer(block, asks=True)
@@ -118,8 +150,8 @@ class BlockReader(StepReader):
 
     def _answer(self, block: str, *, asks: bool) -> Answer:
         if block not in self._answers:
-            planner, horizon = self.database.planner, self.horizon
-            self._check_facts(planner)
+            planner, horizon = self.planner, self.horizon
+            self.check()
             known = self._known(block)
             ledger = self.ledger(block, asks=asks)
             own = StepPlanner(
@@ -145,24 +177,27 @@ class BlockReader(StepReader):
         weights = dict(self.horizon.weights) or None
         return QuestionOptions(epsilon=epsilon, delta=delta, weights=weights, bounds=self.horizon.bounds)
 
-    def _check_facts(self, planner: Planner) -> None:
-        if not self._checked:
-            first = self.horizon.schema(planner.schema, self.horizon.blocks[0])
-            alone = replace(planner, schema=first, ledger=None)  # type: ignore[arg-type]
-            plan = alone.plan(self.horizon.question, **self._options)
-            self._open_keys = has_open_keys(plan.question)
-            self.check(facts_of(plan))
-            self._checked = True
+    @cached_property
+    def _planned(self) -> Plan:
+        first = self.horizon.schema(self.planner.schema, self.horizon.blocks[0])
+        alone = replace(self.planner, schema=first, ledger=None)  # type: ignore[arg-type]
+        return alone.plan(self.horizon.question, **self._options)
+
+    @cached_property
+    def facts(self) -> str:
+        return facts_of(self._planned)
 
     def _known(self, block: str) -> tuple[tuple[Any, ...], ...]:
         """The keys that earlier blocks have shown, if keys are not declared. All of them must be answered before."""
-        if not self._open_keys or not (place := self.horizon.in_order(block)):
+        if not has_open_keys(self._planned.question) or not (place := self.horizon.in_order(block)):
             return ()
         before = self.again(self.horizon.blocks[place - 1])
         return tuple(sorted(before._columns.keys, key=order_of))
 
     def has_nothing(self, block: str) -> bool:
         if not self._paid_for_more or not Prepaid.has_entries(self.database.ledger, self.paid, block):
+            return False
+        if not self.is_current:
             return False
         try:  # an answer without groups is there if all that it depends on is
             self.again(block)
@@ -184,11 +219,20 @@ class TotalsReader(StepReader):
         self._totals: RunningTotals | None = None
 
     @property
-    def totals(self) -> RunningTotals:
+    def facts(self) -> str:
+        return self._planned.planned.facts
+
+    @property
+    def _planned(self) -> RunningTotals:
         if self._totals is None:
-            self._totals = RunningTotals.again(self.database.planner, self.horizon, self.paid)
-            self.check(self._totals.planned.facts)
+            self._totals = RunningTotals.again(self.planner, self.horizon, self.paid)
         return self._totals
+
+    @property
+    def totals(self) -> RunningTotals:
+        """What was measured so far, under the declarations that were paid for."""
+        self.check()
+        return self._planned
 
     def forget(self) -> None:
         if self._totals is not None:
