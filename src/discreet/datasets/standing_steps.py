@@ -16,7 +16,7 @@ from discreet.errors import DiscreetError, InvalidArgument, NotAllowed
 from discreet.guarantees.rules.once import Once
 from discreet.ledger import Identity
 from discreet.ledger.exact import digest, exact_text
-from discreet.ledger.prepaid import Paid, Prepaid
+from discreet.ledger.prepaid import Paid, Prepaid, pay_again
 from discreet.ledger.views import NotBought
 from discreet.mechanisms.selection.threshold import SelectedGroups, order_of
 from discreet.sql.plan import Plan
@@ -111,7 +111,9 @@ class StepReader(ABC):
         self.forget()
 
     def ledger(self, block: str, *, asks: bool) -> Prepaid:
-        """The account of a step."""
+        """The account of a step. If it `asks` in a new period, it is paid again."""
+        if asks:
+            pay_again(self.database.ledger, self.paid, block)
         return Prepaid.step_of(self.database.ledger, self.paid, block, asks=asks)
 
     @property

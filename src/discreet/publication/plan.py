@@ -223,7 +223,9 @@ def _check_cube(part: Part) -> None:
     _text(part.words, "total", part.where)
     _flag(part.words, "positive", part.where)
     if not isinstance(part.words.get("by"), list | tuple):
-        raise InvalidArgument(f'{part.where} has no list of columns. Add by = ["sex", "city"].', code="plan-missing-key")
+        raise InvalidArgument(
+            f'{part.where} has no list of columns. Add by = ["sex", "city"].', code="plan-missing-key"
+        )
 
 
 def _check_synthetic(part: Part) -> None:
