@@ -125,16 +125,6 @@ def test_analysts_pay_and_see_their_own(tmp_path: Path) -> None:
     owner.ledger.verify()
 
 
-def test_a_new_period_does_not_stop_it_nor_pay_again() -> None:
-    database = clinic(PERSON)
-    standing = opened(database)
-    standing.run(today=datetime.date(2024, 2, 1))
-    database.ledger.renew(why="a new year")
-    standing.run(today=MAY)
-    assert database.ledger.remaining.epsilon == 10
-    database.ledger.verify()
-
-
 def test_totals_are_consistent_and_nearer_than_sums() -> None:
     database = clinic(MONTHLY)
     standing = opened(database, totals=True)

@@ -291,3 +291,27 @@ def test_a_step_with_fresh_noise_does_not_fit(monkeypatch: pytest.MonkeyPatch) -
     assert not once.fits(once.add(one, once.coordinates(once.limit)))
     with pytest.raises(dp.errors.DiscreetError):
         once.coordinates(dp.Pure(epsilon=0.001))
+
+
+def check_added_exactly(size: int, factored: bool, patch: pytest.MonkeyPatch) -> None:
+    """The sampler draws machine integers up to 2^61. With what was measured they must not wrap around."""
+    sums, largest = SumsOverTime(points=4, stddevs=(1,), factored=factored, normalized=False), 2**61 - 1
+    for sign in (1, -1):
+        patch.setattr(samplers, "discrete_gaussian", lambda variance, many, s=sign: np.full(many, s * largest))
+        [drawn] = sums.step(3)._draw([np.array([[0], [0], [0], [size]])])
+        assert list(drawn) == [float(2**34 * size + sign * largest) / 2**34]
+
+
+@pytest.mark.parametrize("factored", [True, False])
+@pytest.mark.parametrize("size", [2**26 - 1, 2**26, 2**29 - 1, 2**40, 2**62, -(2**29 - 1)])
+def test_large_numbers_and_large_noise_are_added_exactly(
+    size: int, factored: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_added_exactly(size, factored, monkeypatch)
+
+
+def test_numbers_that_leave_no_room_for_noise_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wrong limit: what is measured fits 64 bits, and with its noise it does not."""
+    monkeypatch.setattr(sums_over_time, "_SMALL", 2**29)
+    with pytest.raises(AssertionError):
+        check_added_exactly(2**29 - 1, True, monkeypatch)

@@ -62,7 +62,6 @@ NO_DATA: dict[str, str] = {
     "datasets.Standing.answer": _SETTING,
     "datasets.Standing.due": _SETTING,
     "datasets.Standing.total": _SETTING,
-    "Database.explain_standing": _SETTING,
     "datasets.Prepared.explain": _SETTING,
     "gateway.Remote*": "what a gateway released, or asks of one",
     "remote": "an address of a gateway, and a token",

@@ -16,6 +16,11 @@ NAMES = [
     "progress_of_tries",
     "selected_before_the_others",
     "ledger_not_verified",
+    "receipts_whatever_was_declared",
+    "links_are_followed",
+    "notes_are_not_read",
+    "other_statements_are_ignored",
+    "files_have_their_time",
 ]
 
 

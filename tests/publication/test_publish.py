@@ -277,6 +277,7 @@ def changed(words: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
         ("tables.By City", {"sql": "SELECT 1", "epsilon": 1}, "plan-name"),
         ("tables.people", {"sql": "SELECT 1", "epsilon": 1}, "duplicates"),
         ("cubes.city_sex.by", None, "plan-missing-key"),
+        ("cubes.city_sex.by", 5, "plan-missing-key"),
         ("synthetic.people.columns", None, "plan-missing-key"),
         ("synthetic.people.columns", "age", "wrong-type"),
         ("synthetic.people.columns", ["age", "age"], "duplicates"),
@@ -288,6 +289,7 @@ def changed(words: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
         ("synthetic.people.tries", 1, "out-of-range"),
         ("synthetic.people.criteria", "all", "wrong-type"),
         ("synthetic.people.criteria.0.kind", "error", "plan-criterion"),
+        ("synthetic.people.criteria.0.kind", ["error"], "plan-criterion"),
         ("synthetic.people.criteria.0.at_most", None, "plan-missing-key"),
         ("synthetic.people.criteria.0.of", "age", "plan-unknown-key"),
     ],
@@ -295,6 +297,11 @@ def changed(words: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
 def test_a_plan_is_refused_before_the_data_are_opened(plan: Plan, place: str, value: Any, code: str) -> None:
     with refuses(dp.InvalidArgument, code):
         plan_in(changed(plan(), place, value), None)
+
+
+def test_text_that_is_not_unicode_is_refused(plan: Plan, clinic: Path) -> None:
+    with refuses(dp.InvalidArgument, "wrong-type"):
+        dp.publish(plan("by_city") | {"title": "\ud800"}, clinic / "out")
 
 
 def test_plans_that_need_criteria_or_publish_nothing_are_refused(plan: Plan, clinic: Path) -> None:

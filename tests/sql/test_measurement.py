@@ -239,7 +239,7 @@ def test_data_without_a_version_serve_nothing() -> None:
     database = opened(version=None)
     database.sql(ASKED, epsilon=1)
     assert not database.sql(COUNT, epsilon=0.5).replayed
-    assert [entry.mark for entry in database.ledger.entries()] == ["", ""]
+    assert [stored.Mark.read(entry.mark) for entry in database.ledger.entries()] == [None, None]
 
 
 def test_the_record_shows_what_was_asked_and_hides_no_mark() -> None:
@@ -249,8 +249,26 @@ def test_the_record_shows_what_was_asked_and_hides_no_mark() -> None:
     assert "measured" not in entry.asked
     known = stored.Mark.read(entry.mark)
     assert known is not None
-    assert str(known) == entry.mark
+    assert marks.with_question(str(known), marks.question_in(entry.mark)) == entry.mark
     assert [law.split()[0] for law in known.noise] == ["Laplace", "Laplace"]
+
+
+def test_the_record_binds_an_answer_to_its_declarations_and_not_to_the_data() -> None:
+    """What is published is checked without the data: the digest is that of the question under its declarations."""
+    found = []
+    for version, table in (
+        ("1", COLUMNS),
+        ("2", COLUMNS),
+        ("1", COLUMNS | {"city": {"choices": ["Acre", "Lod", "Ur"]}}),
+    ):
+        words = {"source": pa.table(DATA), "version": version, "rows_per_person": 1, "columns": table}
+        database = dp.connect(
+            {"ledger": {"path": ":memory:", "epsilon": 9}, "unit": {"person": "pid"}, "tables": {"t": words}}
+        )
+        database.sql(ASKED, epsilon=1)
+        found.append(marks.question_in(database.ledger.entries()[0].mark))
+    assert found[0] is not None
+    assert found[0] == found[1] != found[2]
 
 
 @pytest.mark.parametrize("text", ["", "SELECT 1", "x\n-- measured 12", f"x\n-- measured {'g' * 32}: a b"])
@@ -276,7 +294,8 @@ def test_a_mark_inside_a_question_is_only_text() -> None:
     other.sql(f"SELECT COUNT(*) AS c FROM t WHERE city <> 'Lod{forged}'", epsilon=0.01)
     dp.release(1, dp.Laplace(scale=1), sensitivity=1, ledger=database.ledger, asked=f"a count{forged}")
     asked, released = database.ledger.entries()[1:]
-    assert (asked.mark, released.mark) == ("", "")
+    question = marks.question_in(asked.mark)
+    assert (asked.mark, released.mark) == (f"{question}: asked {question}", "")
     assert asked.asked.endswith(f"{forged}'")
     assert released.asked == f"a count{forged}"
     assert not database.sql(plain, epsilon=5).replayed

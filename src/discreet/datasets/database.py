@@ -10,19 +10,18 @@ from typing import Any, Unpack
 
 from discreet.closing import Closed
 from discreet.datasets.description import Tables, asks_for_tables, describe_tables, shown_tables
-from discreet.datasets.horizon import Horizon, block_of, check_day
+from discreet.datasets.horizon import Horizon, StandingOptions, check_day, horizon_of
 from discreet.datasets.prepared import Prepared
 from discreet.datasets.standing import Standing, all_standing, explain_standing, find_standing, open_standing
 from discreet.engines.engine import Engine
 from discreet.errors import DiscreetError, InvalidArgument, NotAllowed
-from discreet.exact.rational import Number, check_delta, check_epsilon, exactly
-from discreet.guarantees.unit import BLOCKS, Block
+from discreet.exact.rational import Number, exactly
+from discreet.guarantees.unit import Block
 from discreet.ledger import Ledger
 from discreet.sql.cubes import Cross, all_levels, crossed
 from discreet.sql.living import division_of
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
-from discreet.sql.pricing.bounds import validate_bounds
 from discreet.sql.reading.asked_first import EXAMPLES, Asked
 from discreet.sql.reading.combined import combination_in
 from discreet.sql.reading.domains import LARGEST_DOMAIN
@@ -252,72 +251,26 @@ class Database(Closed):
         today; the same question is not opened twice while its horizon lasts. With `totals`, running totals over all
         blocks have little noise. `blocks_per_person` counts only the first blocks of each person, for less noise.
         """
-        given = self._horizon(
-            question, every, times, epsilon, delta, first, totals, blocks_per_person, weights, bounds, today
-        )
+        options = StandingOptions(every=every, times=times, epsilon=epsilon, delta=delta, first=first, totals=totals)
+        options |= {"blocks_per_person": blocks_per_person, "weights": weights, "bounds": bounds, "today": today}
+        given = self._horizon(question, **options)
         known = find_standing(self, given, check_day(today)) if first is None else None
         return known or open_standing(self, given)
 
-    def explain_standing(
-        self,
-        question: str,
-        *,
-        every: Block,
-        times: int,
-        epsilon: Number,
-        delta: Number | None = None,
-        first: str | None = None,
-        totals: bool = False,
-        blocks_per_person: int | None = None,
-        weights: Mapping[str, Number] | None = None,
-        bounds: Mapping[str, int] | None = None,
-        today: datetime.date | None = None,
-    ) -> Explanation:
-        """What `standing` would charge, and how large the errors may be. Spends nothing."""
-        given = self._horizon(
-            question, every, times, epsilon, delta, first, totals, blocks_per_person, weights, bounds, today
-        )
-        return explain_standing(self, given)
+    def explain_standing(self, question: str, **options: Unpack[StandingOptions]) -> Explanation:
+        """What `standing` would charge with these options, and how large the errors may be. Spends nothing."""
+        return explain_standing(self, self._horizon(question, **options))
 
     @property
     def standings(self) -> tuple[Standing, ...]:
         """The standing questions, oldest first: those of this analyst, or for the owner all."""
         return all_standing(self)
 
-    def _horizon(
-        self,
-        question: Any,
-        every: Any,
-        times: Any,
-        epsilon: Any,
-        delta: Any,
-        first: Any,
-        totals: Any,
-        blocks_per_person: Any,
-        weights: Any,
-        bounds: Any,
-        today: Any,
-    ) -> Horizon:
-        """The horizon with these terms."""
-        day, slack = check_day(today), self.planner.delta_per_question if delta is None else delta
-        if every not in BLOCKS:
-            raise InvalidArgument(f"every must be one of {', '.join(BLOCKS)}.", code="not-an-option")
-        if not isinstance(weights, Mapping | None):
-            raise InvalidArgument('weights must name columns of the answer, such as {"visits": 2}.', code="wrong-type")
+    def _horizon(self, question: Any, **options: Unpack[StandingOptions]) -> Horizon:
+        """The horizon with these options."""
         if isinstance(question, str):
             self._check_one_question(question)
-        return Horizon(
-            question=question,
-            every=every,
-            first=block_of(every, day) if first is None else first,
-            times=times,
-            epsilon=check_epsilon(epsilon),
-            delta=check_delta(slack),
-            totals=totals,
-            blocks_per_person=blocks_per_person,
-            weights={name: exactly(weight, "weight") for name, weight in (weights or {}).items()},
-            bounds=validate_bounds(bounds),
-        )
+        return horizon_of(question, self.planner.delta_per_question, **options)
 
     def _check_one_question(self, question: str) -> None:
         """Refuse a statement that is not one question about private rows."""

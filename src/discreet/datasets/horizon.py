@@ -8,16 +8,32 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, Required, TypedDict
 
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import check_count, check_delta, check_epsilon, exactly
+from discreet.exact.rational import Number, check_count, check_delta, check_epsilon, exactly
 from discreet.guarantees.guarantee import Approx, Pure
 from discreet.guarantees.unit import BLOCKS, Block
 from discreet.ledger.steps import MOST_STEPS
 from discreet.mechanisms.protocol import tidy
 from discreet.sql.blocks import EXAMPLES, FirstBlocks, blocks_from, name_of, next_start, read_name
+from discreet.sql.pricing.bounds import validate_bounds
 from discreet.sql.schema import Schema
+
+
+class StandingOptions(TypedDict, total=False):
+    """The options of a standing question: those of `Database.standing`."""
+
+    every: Required[Block]
+    times: Required[int]
+    epsilon: Required[Number]
+    delta: Number | None
+    first: str | None
+    totals: bool
+    blocks_per_person: int | None
+    weights: Mapping[str, Number] | None
+    bounds: Mapping[str, int] | None
+    today: datetime.date | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,9 +149,39 @@ def _end(every: Block, name: str) -> datetime.date:
         return datetime.date.max
 
 
-def block_of(every: Block, day: datetime.date) -> str:
-    """The block that a day is in."""
-    return name_of(every, day)
+def horizon_of(
+    question: Any,
+    delta_per_question: Number,
+    *,
+    every: Block,
+    times: int,
+    epsilon: Number,
+    delta: Number | None = None,
+    first: str | None = None,
+    totals: bool = False,
+    blocks_per_person: int | None = None,
+    weights: Mapping[str, Number] | None = None,
+    bounds: Mapping[str, int] | None = None,
+    today: datetime.date | None = None,
+) -> Horizon:
+    """The horizon of a question with the options of `Database.standing`. It begins today if no block is named."""
+    day = check_day(today)
+    if every not in BLOCKS:
+        raise InvalidArgument(f"every must be one of {', '.join(BLOCKS)}.", code="not-an-option")
+    if not isinstance(weights, Mapping | None):
+        raise InvalidArgument('weights must name columns of the answer, such as {"visits": 2}.', code="wrong-type")
+    return Horizon(
+        question=question,
+        every=every,
+        first=name_of(every, day) if first is None else first,
+        times=times,
+        epsilon=check_epsilon(epsilon),
+        delta=check_delta(delta_per_question if delta is None else delta),
+        totals=totals,
+        blocks_per_person=blocks_per_person,
+        weights={name: exactly(weight, "weight") for name, weight in (weights or {}).items()},
+        bounds=validate_bounds(bounds),
+    )
 
 
 def check_day(today: Any) -> datetime.date:

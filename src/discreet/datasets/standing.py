@@ -4,60 +4,24 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from discreet import html
 from discreet.closing import Closed
 from discreet.datasets.horizon import Horizon, check_day
 from discreet.datasets.standing_price import charge_of, charged, check_blocks, price_step, steps_of, with_cost
-from discreet.datasets.standing_totals import RunningTotals, plan_totals
+from discreet.datasets.standing_steps import BlockReader, StepReader, TotalsReader, columns_of, facts_of
+from discreet.datasets.standing_totals import KEY, plan_totals
 from discreet.errors import BudgetExhausted, InvalidArgument, NotAllowed
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.rules.once import Once
-from discreet.ledger import Identity
-from discreet.ledger.exact import digest, exact_text
 from discreet.ledger.prepaid import Paid, Prepaid, all_paid, pay
-from discreet.ledger.views import NotBought
-from discreet.mechanisms.selection.threshold import SelectedGroups, order_of
 from discreet.sql.plan import Plan
-from discreet.sql.planner import Planner
-from discreet.sql.pricing.key_choice import has_open_keys
-from discreet.sql.pricing.relation import Relation
 from discreet.sql.running.answer import Answer
-from discreet.sql.running.answering import answer_plan
 from discreet.sql.running.explanation import Explanation, describe_plan, explain_plan, lines
-from discreet.sql.terms import QuestionOptions
 
 if TYPE_CHECKING:
     from discreet.datasets.database import Database
-
-KEY = "answer"
-"""The key of the answer of a step, besides what is found for it."""
-
-
-@dataclass(frozen=True)
-class StepPlanner(Planner):
-    """Plans the question of one step. A step is the same request whatever version the data have: it is drawn once.
-
-    Groups whose keys are `known`, because an earlier step showed them, are shown from then on.
-    """
-
-    step: str = ""
-    known: tuple[tuple[Any, ...], ...] = ()
-
-    def with_known(self, keys: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        return sorted({*keys, *self.known}, key=order_of)
-
-    def priced(self, *given: Any, **options: Any) -> Plan:
-        plan = super().priced(*given, **options)
-        if not self.known or not isinstance(plan.price.mechanism, SelectedGroups):
-            return plan
-        return replace(plan, price=replace(plan.price, mechanism=replace(plan.price.mechanism, known=self.known)))
-
-    def identity(self, relation: Relation, asked: Any, *, old_text: str | None = None, **arguments: Any) -> Identity:
-        return Identity(question=exact_text(asked), data_version=self.step, arguments=arguments)
 
 
 class Standing(Closed):
@@ -95,6 +59,12 @@ class Standing(Closed):
     def guarantee(self) -> Guarantee:
         """What all answers together cost one unit."""
         return self._paid.entry.guarantee
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the declarations that it depends on are still those that were paid for. Otherwise it stops."""
+        with self._reading() as reading:
+            return reading.is_current
 
     # --- what is due, and what was answered -----------------------------------------------------------------
 
@@ -156,7 +126,7 @@ class Standing(Closed):
             raise NotAllowed(
                 f"{block} is not answered yet. Run the standing question: standing.run().", code="standing-not-yet"
             )
-        with self._reading() as reading:
+        with TotalsReader(self._database, self._paid, self.horizon) as reading:
             return reading.total(answered[-1] if block is None else block)
 
     @property
@@ -173,8 +143,8 @@ class Standing(Closed):
     def _is_answered(self, block: str) -> bool:
         return block in self.answered
 
-    def _reading(self) -> _Reading:
-        return (_Totals if self.horizon.totals else _Each)(self._database, self._paid, self.horizon)
+    def _reading(self) -> StepReader:
+        return (TotalsReader if self.horizon.totals else BlockReader)(self._database, self._paid, self.horizon)
 
     def __repr__(self) -> str:
         first, last = self.blocks[0], self.blocks[-1]
@@ -194,6 +164,10 @@ class Standing(Closed):
 
 def open_standing(database: Database, horizon: Horizon) -> Standing:
     """Charge a horizon, or find the one that was charged before."""
+    for one in all_standing(database):
+        same = one.analyst == database.ledger.analyst and one.horizon.written() == horizon.written()
+        if same and one.is_current:
+            return one
     priced = _priced(database, horizon)
     ledger = charged(database.ledger, database.schema, horizon)
     asked = f"{horizon.times} times, every {horizon.every} from {horizon.first}: {horizon.question}"
@@ -269,166 +243,11 @@ def _priced(database: Database, horizon: Horizon) -> _Priced:
         totals = plan_totals(database.planner, horizon)
         steps = steps_of(database.schema, horizon, totals.rule, joint=True)
         charge = charge_of(charged(database.ledger, database.schema, horizon), steps, horizon)
-        more = {"stddevs": [str(one) for one in totals.stddevs], "factored": totals.sums.factored}
+        more: dict[str, Any] = {"stddevs": [str(one) for one in totals.stddevs], "factored": totals.sums.factored}
+        more["columns"] = columns_of(totals.plan)
         return _Priced(steps, charge, totals.shown(), totals.facts, totals.steps, more, totals.said)
     step = price_step(database.planner, horizon)
     steps = steps_of(database.schema, horizon, step.rule)
     charge = charge_of(charged(database.ledger, database.schema, horizon), steps, horizon)
-    more = {"each": [str(step.epsilon), str(step.delta)]}
+    more = {"each": [str(step.epsilon), str(step.delta)], "columns": columns_of(step.plan)}
     return _Priced(steps, charge, with_cost(step.plan, horizon), facts_of(step.plan), steps.units, more)
-
-
-def facts_of(plan: Plan) -> str:
-    """A digest of what decides how an answer is measured: the question with its declarations, and its bounds."""
-    return digest(exact_text((plan.question.meaning, plan.bounds, plan.price.mechanism if not plan.automatic else "")))
-
-
-# --- answering ----------------------------------------------------------------------------------------------
-
-
-class _Reading:
-    """Answers the steps of a standing question, and reads what was answered."""
-
-    def __init__(self, database: Database, paid: Paid, horizon: Horizon) -> None:
-        self.database, self.paid, self.horizon = database, paid, horizon
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        """Nothing is left open."""
-
-    def ledger(self, block: str, *, asks: bool) -> Prepaid:
-        """The account of a step."""
-        return Prepaid.step_of(self.database.ledger, self.paid, block, asks=asks)
-
-    def has_nothing(self, block: str) -> bool:
-        """Whether a step was answered by showing no group at all, which has no entry of its own."""
-        return False
-
-    def ask(self, block: str) -> Answer:
-        """The answer of a step, drawn now if it was not before."""
-        raise NotImplementedError
-
-    def again(self, block: str) -> Answer:
-        """The answer of a step that was drawn before."""
-        raise NotImplementedError
-
-    def total(self, block: str) -> Answer:
-        """The total up to a step."""
-        raise NotImplementedError
-
-    def check(self, facts: str) -> None:
-        """Refuse to go on under other declarations than those that were paid for."""
-        if facts != self.paid.definition.get("facts"):
-            raise InvalidArgument(
-                "The declarations of the policy that this standing question depends on have changed since it was "
-                "opened. Restore them, or open a new standing question.",
-                code="standing-declarations",
-            )
-
-
-class _Each(_Reading):
-    """One answer for each block, by the ordinary way of all answers."""
-
-    def __init__(self, database: Database, paid: Paid, horizon: Horizon) -> None:
-        super().__init__(database, paid, horizon)
-        self._answers: dict[str, Answer] = {}
-        self._checked = False
-
-    def ask(self, block: str) -> Answer:
-        return self._answer(block, asks=True)
-
-    def again(self, block: str) -> Answer:
-        return self._answer(block, asks=False)
-
-    def _answer(self, block: str, *, asks: bool) -> Answer:
-        if block not in self._answers:
-            planner, horizon = self.database.planner, self.horizon
-            self._check_facts(planner)
-            known = self._known(block)
-            ledger = self.ledger(block, asks=asks)
-            own = StepPlanner(
-                horizon.schema(planner.schema, block),
-                planner.engine,
-                ledger,
-                planner.delta_per_question,
-                planner.policy,
-                planner.opening,
-                ledger.analyst or "",
-                known,
-            )
-            plan = own.plan(horizon.question, **self._options)
-            answer = answer_plan(own, plan, key=KEY)
-            answer.cost = answer.cost if plan.automatic else with_cost(plan, horizon).cost
-            answer.notes = (*answer.notes, f"Paid in advance with receipt {self.paid.entry.receipt}.")
-            self._answers[block] = answer
-        return self._answers[block]
-
-    @property
-    def _options(self) -> QuestionOptions:
-        epsilon, delta = (Fraction(part) for part in self.paid.definition["each"])
-        weights = dict(self.horizon.weights) or None
-        return QuestionOptions(epsilon=epsilon, delta=delta, weights=weights, bounds=self.horizon.bounds)
-
-    def _check_facts(self, planner: Planner) -> None:
-        if not self._checked:
-            first = self.horizon.schema(planner.schema, self.horizon.blocks[0])
-            alone = replace(planner, schema=first, ledger=None)  # type: ignore[arg-type]
-            plan = alone.plan(self.horizon.question, **self._options)
-            self._open_keys = has_open_keys(plan.question)
-            self.check(facts_of(plan))
-            self._checked = True
-
-    def _known(self, block: str) -> tuple[tuple[Any, ...], ...]:
-        """The keys that earlier blocks have shown, if keys are not declared. All of them must be answered before."""
-        if not self._open_keys or not (place := self.horizon.in_order(block)):
-            return ()
-        before = self.again(self.horizon.blocks[place - 1])
-        return tuple(sorted(before._columns.keys, key=order_of))
-
-    def has_nothing(self, block: str) -> bool:
-        if not self._paid_for_more or not Prepaid.has_entries(self.database.ledger, self.paid, block):
-            return False
-        try:  # an answer without groups is there if all that it depends on is
-            self.again(block)
-        except NotBought:
-            return False
-        return True
-
-    @property
-    def _paid_for_more(self) -> bool:
-        """Whether a step may have several releases: then the choice of groups may be the last one."""
-        return not isinstance(self.paid.steps.each, Once)
-
-
-class _Totals(_Reading):
-    """Running totals: one step of a measurement of all blocks so far."""
-
-    def __init__(self, database: Database, paid: Paid, horizon: Horizon) -> None:
-        super().__init__(database, paid, horizon)
-        self._totals: RunningTotals | None = None
-
-    @property
-    def totals(self) -> RunningTotals:
-        if self._totals is None:
-            self._totals = RunningTotals.again(self.database.planner, self.horizon, self.paid)
-            self.check(self._totals.planned.facts)
-        return self._totals
-
-    def __exit__(self, *_: Any) -> None:
-        if self._totals is not None:
-            self._totals.forget()
-
-    def ask(self, block: str) -> Answer:
-        earlier = self.horizon.blocks[: self.horizon.in_order(block)]
-        if missing := [one for one in earlier if not self.totals.has(one, self)]:
-            raise NotAllowed(f"{missing[0]} comes first: totals are answered in order.", code="standing-not-yet")
-        self.totals.release(block, self.ledger(block, asks=True))
-        return self.again(block)
-
-    def again(self, block: str) -> Answer:
-        return self.totals.answer(block, self, single=True)
-
-    def total(self, block: str) -> Answer:
-        return self.totals.answer(block, self, single=False)

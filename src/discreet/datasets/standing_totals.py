@@ -39,6 +39,7 @@ from discreet.sql.running.measure import read_measures
 from discreet.sql.running.notes import notes_on
 
 KEY = "answer"
+"""The key of the answer of a step, besides what is found for it."""
 _ROUNDING = 0.25
 """Sums are rounded to whole steps. This is more than the variance of the rounding of a difference."""
 

@@ -255,7 +255,7 @@ class Ledger:
             if found is not None and found.state == "answered":
                 return found
             columns = request.columns()
-            columns["asked"] = marks.add_mark(request.asked, mark)
+            columns["asked"] = marks.add_mark(request.asked, marks.with_question(mark, request.question))
             made = self._writer.write(partial(self._reserve, request, columns), *self._lookups(request))
             if not isinstance(made, Entry):
                 raise accounts.refusal_of(stated, *made, of_analyst=bool(self._analyst))

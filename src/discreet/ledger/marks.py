@@ -8,6 +8,20 @@ from discreet.ledger.store import Execute
 
 _SIGN = "\n-- measured "
 _MARK = re.compile(r"\n-- measured ([0-9a-f]{32}: [^\n]*|)\Z")
+_QUESTION = re.compile(r"[;:] asked ([0-9a-f]{32})\Z")
+
+
+def with_question(mark: str, question: str | None) -> str:
+    """A mark that ends with the digest of the question and of the declarations it depends on, if it has one."""
+    if question is None:
+        return mark
+    return f"{mark}; asked {question}" if mark else f"{question}: asked {question}"
+
+
+def question_in(mark: str) -> str | None:
+    """The digest of the question in a mark. None if it has none."""
+    found = _QUESTION.search(mark)
+    return None if found is None else found[1]
 
 
 def add_mark(asked: str, mark: str) -> str:

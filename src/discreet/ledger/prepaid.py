@@ -20,10 +20,10 @@ from discreet.ledger.accounts import Account, Standing
 from discreet.ledger.book import WHOLE, EntryRow
 from discreet.ledger.entry import Entry, entry_of
 from discreet.ledger.ledger import Ledger
-from discreet.ledger.parts import FindOwns
+from discreet.ledger.parts import FindOwns, named_in
 from discreet.ledger.record import canonical
 from discreet.ledger.request import Identity, Request, public_text, request_of
-from discreet.ledger.steps import Steps, name_of, read_name, steps_in
+from discreet.ledger.steps import Steps, key_after, name_of, read_name, steps_in
 from discreet.ledger.store import Rows
 from discreet.ledger.views import NotBought
 from discreet.ledger.writer import Draft
@@ -75,6 +75,44 @@ def pay(ledger: Ledger, guarantee: Guarantee, steps: Steps, definition: Mapping[
     if not isinstance(made, Entry):
         raise accounts.refusal_of(stated, *made, of_analyst=ledger.analyst is not None)
     return next(one for one in all_paid(ledger) if one.entry.number == made.number)
+
+
+def pay_again(payer: Ledger, paid: Paid, step: str) -> None:
+    """Charge a step again if a new period has begun since it was last paid. Nothing happens otherwise.
+
+    Promise: the answers of each period keep its limit, also those that were paid in an earlier one. If a unit lives in
+    one part, only this part is charged, and with joint steps all parts of the horizon.
+    """
+    account, number, within = paid.entry.analyst or WHOLE, paid.entry.number, paid.entry.parts
+    with payer._store.transaction(write=False) as execute:
+        renewals = execute(
+            "SELECT number, costs FROM entries WHERE kind = 'renewal' AND number > ? AND analyst IN (?, ?) "
+            "ORDER BY number",
+            number,
+            WHOLE,
+            account,
+        )
+    after = [row for row, costs in renewals if step in paid.steps.renewed_by(named_in(book.vectors(costs)))]
+    if not after:
+        return
+    alone = bool(within) and not paid.steps.joint
+    view = Ledger(payer._store, payer._terms, account, payer._writer)
+    view = view._within(*((step,) if alone else within)) if within else view
+    key = key_after(number, after[-1], step if alone else "")
+    identity = Identity(question=key, data_version="standing")
+    asked, stated = f"in a new period: {paid.entry.asked}", paid.entry.guarantee
+    request = request_of(stated, asked, "a standing question", key, identity, parts=view._parts)
+
+    def decide(draft: Draft, *found: Rows) -> Any:
+        before = len(draft.rows)
+        made = view._reserve(request, request.columns(), draft, *found)
+        if isinstance(made, Entry) and len(draft.rows) > before:
+            draft.answer(made.number, answers.Kept(made, key, not_private=False).stored())
+        return made
+
+    made = payer._writer.write(decide, *view._lookups(request))
+    if not isinstance(made, Entry):
+        raise accounts.refusal_of(stated, *made, of_analyst=bool(account))
 
 
 def _append_account(draft: Draft, facts: Mapping[str, Any], name: str, account: Account) -> EntryRow:

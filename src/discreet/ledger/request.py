@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,7 +62,10 @@ def _state(path: Path) -> tuple[int, int]:
 
 
 class Request(NamedTuple):
-    """The part of an entry that is known before its cost. Its fields have the names of the columns."""
+    """The part of an entry that is known before its cost. Its fields have the names of the columns.
+
+    `question` is a digest of what is asked under which declarations, whatever the data are.
+    """
 
     asked: str
     mechanism: Any
@@ -71,6 +74,7 @@ class Request(NamedTuple):
     retry_key: str | None
     identity: str | None
     in_version_0_1: Callable[[], str | None] | None
+    question: str | None = None
 
     @property
     def old(self) -> str | None:
@@ -146,7 +150,8 @@ def request_of(
     named = partial(_old_fingerprint, str(asked), mechanism, content, identity)
     old = None if parts else named if identity is None else cache(named)
     known = fingerprint if lasting else None
-    return Request(public_text(str(asked)), mechanism, content, fingerprint or None, key, known, old)
+    question = None if identity is None else _identify(replace(identity, data_version="", policy=""))[:32]
+    return Request(public_text(str(asked)), mechanism, content, fingerprint or None, key, known, old, question)
 
 
 def _name_of(mechanism: Any) -> str:

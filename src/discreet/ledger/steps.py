@@ -63,6 +63,13 @@ class Steps:
             return False
         return total.delta_at(epsilon=guarantee.epsilon) <= float(exactly(guarantee.delta)) * _PLATFORM
 
+    def renewed_by(self, parts: Sequence[str]) -> set[str]:
+        """The steps that are to be paid again after all parts, or these alone, have begun a new period. A joint step
+        is about all parts.
+        """
+        met = set(self.names) & set(parts)
+        return set(self.names) if not parts or (met and self.joint) else met
+
     def written(self) -> dict[str, Any]:
         """As it is recorded, besides the rule."""
         return {"steps": list(self.names), "units": self.units, "joint": self.joint}
@@ -92,12 +99,25 @@ def read_name(name: str) -> tuple[int, str] | None:
     return None if found is None else (int(found[1]), found[2] or "")
 
 
+_AGAIN = re.compile(r"standing/([1-9][0-9]*)/after/[1-9][0-9]*(?:/.+)?", re.DOTALL)
+
+
+def key_after(number: int, renewal: int, step: str = "") -> str:
+    """The key of the charge for what is left after a renewal: of a standing question, or of one of its steps."""
+    return f"{name_of(number)}/after/{renewal}" + (f"/{step}" if step else "")
+
+
 class Verified:
-    """The standing questions so far, while the record is checked from its beginning."""
+    """The standing questions so far, while the record is checked from its beginning.
+
+    Promise: each step that is drawn was paid in the period in which it is drawn.
+    """
 
     def __init__(self, protects: Unit) -> None:
         self.protects = protects
         self._paid: dict[int, Steps] = {}
+        self._charges: dict[int, tuple[EntryRow, frozenset[str]]] = {}
+        self._unpaid: dict[int, set[str]] = {}
         self._opened: set[str] = set()
         self._before: tuple[EntryRow, Sequence[str]] | None = None
 
@@ -109,7 +129,33 @@ class Verified:
             self._check_step(row)
         elif self._is_question(row.analyst) or (row.analyst in self._opened and row.kind != "charge"):
             raise book.damage_error(f"entry {row.number} changes what was paid", code="ledger-steps-wrong")
+        elif row.kind == "renewal":
+            self._renew(row, parts)
+        elif row.kind == "charge":
+            self._check_period(row)
+            self._pay_again(row, parts)
         self._before = row, parts
+
+    def _renew(self, row: EntryRow, parts: Sequence[str]) -> None:
+        for number, (charge, _) in self._charges.items():
+            if row.analyst in (book.WHOLE, charge.analyst):
+                self._unpaid[number] |= self._paid[number].renewed_by(parts)
+
+    def _pay_again(self, row: EntryRow, parts: Sequence[str]) -> None:
+        named = _AGAIN.fullmatch(row.retry_key or "")
+        charge, within = self._charges.get(int(named[1]) if named else 0, (row, frozenset()))
+        if charge is row or (row.analyst, row.content) != (charge.analyst, charge.content):
+            return
+        every = not parts or within <= set(parts)
+        steps = self._paid[charge.number]
+        self._unpaid[charge.number] -= set(steps.names) if every else set() if steps.joint else set(parts)
+
+    def _check_period(self, row: EntryRow) -> None:
+        number, step = read_name(row.analyst) or (0, "")
+        if row.analyst in self._opened and step in self._unpaid[number]:
+            raise book.damage_error(
+                f"entry {row.number} draws a step that was not paid in its period", code="ledger-steps-wrong"
+            )
 
     def payers(self, analyst: str) -> set[str]:
         """The accounts that a charge of this one costs: a step was paid before."""
@@ -131,6 +177,8 @@ class Verified:
         if not well:
             raise book.damage_error(f"entry {row.number} was not paid in full", code="ledger-steps-wrong")
         self._paid[charge.number] = steps
+        self._charges[charge.number] = charge, frozenset(parts)
+        self._unpaid[charge.number] = set()
 
     def _check_step(self, row: EntryRow) -> None:
         number, step = read_name(row.analyst) or (0, "")

@@ -15,6 +15,7 @@ from discreet.ledger.accounts import Standing
 from discreet.ledger.book import WHOLE
 from discreet.ledger.entry import Entry
 from discreet.ledger.ledger import Ledger
+from discreet.ledger.marks import question_in
 from discreet.ledger.parts import FindOwns
 from discreet.ledger.receipts import rule_at
 from discreet.ledger.record import state_for, to_text
@@ -155,10 +156,10 @@ class NotRecorded(NotAllowed):
 
 
 class Receipts(Ledger):
-    """A ledger that finds charges among given receipts, by what was asked, its mechanism and its guarantee. The data
-    need not be there: what was stored is all that is read.
+    """A ledger that finds charges among given receipts, by what was asked under which declarations, its mechanism and
+    its guarantee. The data need not be there: what was stored is all that is read.
 
-    Promise: nothing is ever written, and nothing is drawn.
+    Promise: nothing is ever written, and nothing is drawn. Under other declarations nothing is found.
     """
 
     receipts: Sequence[Entry] = ()
@@ -185,10 +186,11 @@ class Receipts(Ledger):
 
     def _find(self, guarantee: Guarantee, given: Mapping[str, Any]) -> Entry | None:
         stated = state_for(guarantee, self.protects)
-        request = request_of(stated, given["asked"], given.get("mechanism", ""), None, None)
+        request = request_of(stated, given["asked"], given.get("mechanism", ""), None, given.get("identity"))
         facts = request.columns()
         for entry in self.receipts:
             same = entry.asked == facts["asked"] and entry.mechanism == facts["mechanism"]
+            same = same and question_in(entry.mark) == request.question
             if same and entry.state == "answered" and to_text(entry.guarantee) == facts["content"]:
                 return entry
         return None

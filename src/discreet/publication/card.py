@@ -18,6 +18,11 @@ NOT_CHECKED = (
     "that were stored when they were charged."
 )
 
+NOT_THIS_PLAN = (
+    "These numbers were charged before, for another plan or question. The ledger confirms them, and not the titles and "
+    "texts of this plan."
+)
+
 
 def card_markdown(facts: Facts) -> str:
     """The card as Markdown."""
@@ -98,7 +103,7 @@ def _part(part: Mapping[str, Any]) -> list[_Block]:
         ("What it is", f"{KINDS[part['kind']]}, {part['rows']:,} rows"),
         ("Columns", ", ".join(part["columns"])),
         ("ε", f"{part['epsilon']}"),
-        ("Receipts", ", ".join(part["receipts"]) or "none: it reads public tables only"),
+        ("Receipts", _receipts(part)),
     ]
     sure = f"{100 * part['confidence']:g}%"
     for name, error in part["largest_errors"].items():
@@ -126,6 +131,12 @@ def _part(part: Mapping[str, Any]) -> list[_Block]:
             )
         )
     return found + ([_Block("list", part["notes"])] if part["notes"] else [])
+
+
+def _receipts(part: Mapping[str, Any]) -> str:
+    """The receipts. What was charged for another plan has titles and texts that the ledger does not know."""
+    listed = ", ".join(part["receipts"]) or "none: it reads public tables only"
+    return listed if part["charged_for_this_plan"] else f"{listed}. {NOT_THIS_PLAN}"
 
 
 def _criteria(criteria: Sequence[Mapping[str, Any]]) -> Table:

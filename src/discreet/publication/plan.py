@@ -62,6 +62,10 @@ class Part:
         """Whether it is the best of a random number of tries."""
         return "tries" in self.words
 
+    def key(self, plan: str) -> str:
+        """Its key, in the plan with this digest."""
+        return f"publish-{hashlib.sha256(f'publish {plan} {self.kind} {self.name}'.encode()).hexdigest()[:32]}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class PublicationPlan:
@@ -87,15 +91,17 @@ class PublicationPlan:
 
     def key(self, part: Part) -> str:
         """The key of a part of this plan. With it, a run that was killed goes on without paying twice."""
-        text = f"publish {self.digest} {part.kind} {part.name}"
-        return f"publish-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+        return part.key(self.digest)
 
 
 def plan_digest(words: Mapping[str, Any]) -> str:
     """A hash of a plan as it is written, except for the place of the policy."""
     kept = {name: value for name, value in words.items() if name != "policy"}
     text = json.dumps(kept, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
+    try:
+        return hashlib.sha256(text.encode()).hexdigest()
+    except UnicodeEncodeError:
+        raise InvalidArgument("The plan has text that is not Unicode. Correct it.", code="wrong-type") from None
 
 
 def load_plan(source: Any) -> PublicationPlan:
@@ -216,8 +222,10 @@ def _check_cube(part: Part) -> None:
     _text(part.words, "table", part.where, needed=True)
     _text(part.words, "total", part.where)
     _flag(part.words, "positive", part.where)
-    if "by" not in part.words:
-        raise InvalidArgument(f'{part.where} has no by. Add by = ["sex", "city"].', code="plan-missing-key")
+    if not isinstance(part.words.get("by"), list | tuple):
+        raise InvalidArgument(
+            f'{part.where} has no list of columns. Add by = ["sex", "city"].', code="plan-missing-key"
+        )
 
 
 def _check_synthetic(part: Part) -> None:
@@ -273,7 +281,7 @@ def _check_candidates(part: Part) -> None:
 
 def _check_criterion(words: Any, where: str) -> None:
     kind = words.get("kind") if isinstance(words, Mapping) else None
-    if kind not in CRITERIA:
+    if not isinstance(kind, str) or kind not in CRITERIA:
         raise InvalidArgument(f"A criterion of {where} must have a kind: {', '.join(CRITERIA)}.", code="plan-criterion")
     here = f"The criterion {kind} of {where}"
     _section(words, here, ("kind", "title", "at_most", *CRITERIA[kind]))

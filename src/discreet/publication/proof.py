@@ -7,10 +7,12 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from discreet._version import __version__
 from discreet.datasets.database import Database
+from discreet.errors import InvalidArgument
 from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Guarantee, NoLoss
 from discreet.guarantees.meaning.risk import risk
@@ -25,6 +27,9 @@ from discreet.sql.running.explanation import describe_unit
 
 FORMAT = 1
 PROOF = "proof.json"
+_FORM: dict[str, type] = {"format": int, "plan_digest": str, "parts": list, "receipts": list, "not_private": bool}
+_FORM |= dict.fromkeys(("plan", "policy", "ledger", "cost", "spent_by_then", "files"), dict)
+"""The parts of a proof that are read before it is compared with what would be written now."""
 
 
 def facts_of(
@@ -57,7 +62,7 @@ def facts_of(
         "spent_by_then": _stated(spent),
         "limit": _stated(limit),
         "meaning": _meaning(cost),
-        "parts": [_part(one, confidence) for one in made],
+        "parts": [_part(one, confidence, plan_digest(plan)) for one in made],
         "receipts": [_receipt(ledger, entry) for entry in entries],
         "not_private": any(one.not_private for one in made),
     }
@@ -68,7 +73,8 @@ def _day(entry: Entry) -> str:
     return datetime.datetime.fromtimestamp(entry.time, datetime.UTC).date().isoformat()
 
 
-def _part(one: Made, confidence: float) -> dict[str, Any]:
+def _part(one: Made, confidence: float, plan: str) -> dict[str, Any]:
+    key = one.part.key(plan)
     return {
         "name": one.part.name,
         "kind": one.part.kind,
@@ -83,6 +89,7 @@ def _part(one: Made, confidence: float) -> dict[str, Any]:
         "rows_estimated": None if one.rows_estimated is None else round(one.rows_estimated),
         "notes": list(one.notes),
         "receipts": [entry.receipt for entry in one.receipts],
+        "charged_for_this_plan": not one.receipts or any(entry.key == key for entry in one.receipts),
         "content": content_digest(one.table),
     }
 
@@ -149,3 +156,39 @@ def plan_words(plan: PublicationPlan) -> dict[str, Any]:
     kept = {name: value for name, value in plan.words.items() if name != "policy"}
     found: dict[str, Any] = json.loads(json.dumps(kept, default=str))
     return found | {"policy": ""}
+
+
+def read_proof(where: Path) -> dict[str, Any]:
+    """The proof in a folder, if it has the form in which it is written."""
+    try:
+        proof = json.loads((where / PROOF).read_text(encoding="utf-8"), object_pairs_hook=_once)
+    except OSError:
+        raise InvalidArgument(
+            f"{where} has no {PROOF}. Name the folder of a publication.", code="verify-no-proof"
+        ) from None
+    except (ValueError, RecursionError):
+        proof = None
+    if not isinstance(proof, dict) or any(not isinstance(proof.get(name), kind) for name, kind in _FORM.items()):
+        raise not_a_proof(where)
+    if proof["format"] != FORMAT:
+        raise InvalidArgument(
+            f"The proof has format {proof['format']}, and this version reads {FORMAT}. Use a newer version.",
+            code="verify-no-proof",
+        )
+    return proof
+
+
+def not_a_proof(where: Path) -> InvalidArgument:
+    """The error for a file that is not a proof."""
+    return InvalidArgument(
+        f"{where / PROOF} is not a proof as discreet writes it. It was changed, or is of another program.",
+        code="verify-no-proof",
+    )
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON in which each name is given once: of two, readers may show the first or the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is given twice")
+    return found

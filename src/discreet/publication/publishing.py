@@ -80,7 +80,7 @@ def publish(
         say("writing")
         facts = facts_of(known.words, known.confidence, database, ledger, made)
         files = all_files(facts, made, _public_files(database))
-        new = write_all(where, files)
+        new = write_all(where, files, facts["date"])
     return Published(out=where, facts=facts, files=tuple(sorted(files)), already=not new)
 
 
@@ -154,6 +154,11 @@ def _check_accepted(plan: PublicationPlan, made: list[Made]) -> None:
     )
 
 
+def public_file(name: str) -> str:
+    """The file of a public table."""
+    return f"public/{name}.parquet"
+
+
 def _public_files(database: Database) -> dict[str, bytes]:
     """The public tables of the policy: a question that reads them can be computed again only with them."""
     import pyarrow as pa
@@ -174,7 +179,7 @@ def _public_files(database: Database) -> dict[str, bytes]:
         rows = rows.sort_by([(one, "ascending") for one in rows.column_names])  # the same files whenever it is run
         sink = pa.BufferOutputStream()
         pyarrow.parquet.write_table(rows, sink, compression="zstd")
-        found[f"public/{name}.parquet"] = sink.getvalue().to_pybytes()
+        found[public_file(name)] = sink.getvalue().to_pybytes()
     return found
 
 

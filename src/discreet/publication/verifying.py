@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -15,16 +16,18 @@ from typing import Any
 from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged
 from discreet.ledger import Entry, Ledger
 from discreet.ledger.receipts import digest_of, name_of
+from discreet.ledger.record import canonical, to_text
 from discreet.ledger.store import IN_MEMORY, URLS
 from discreet.ledger.views import Receipts
-from discreet.publication.card import NOT_CHECKED
+from discreet.publication.card import NOT_CHECKED, NOT_THIS_PLAN
 from discreet.publication.plan import plan_digest, plan_in
-from discreet.publication.proof import FORMAT, PROOF, content_digest, facts_of, proof_text
-from discreet.publication.publishing import all_files
+from discreet.publication.proof import PROOF, facts_of, not_a_proof, proof_text, read_proof
+from discreet.publication.publishing import all_files, public_file
 from discreet.publication.releasing import Made, prepare
 from discreet.publication.schema import without_rows
-from discreet.publication.writing import digest
+from discreet.publication.writing import digest, files_in, read_parquet, table_files
 
+_MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 _ADOPTED = "a copy that is only verified"
 """Why a copy of a ledger is adopted. The copy is removed when it is checked."""
 
@@ -72,47 +75,27 @@ def verify_publication(out: str | Path, ledger: Any) -> Checked:
     is older than the publication is found out by its last entry.
     """
     where = Path(os.path.expanduser(out))
-    proof = _proof(where)
+    proof = read_proof(where)
+    try:
+        return _checked(where, proof, ledger)
+    except _MALFORMED:  # a part of the proof has not the form in which it was written
+        raise not_a_proof(where) from None
+
+
+def _checked(where: Path, proof: Mapping[str, Any], ledger: Any) -> Checked:
     checks = [Check("the plan is the one that is named", plan_digest(proof["plan"]) == proof["plan_digest"])]
-    checks += _check_files(where, proof)
+    there, found = _check_files(where, proof)
+    checks += found
     try:
         with _opened(ledger) as opened:
             checks += _check_ledger(opened, proof)
             receipts, found = _check_receipts(opened, proof)
             checks += found
-            checks += _check_again(where, proof, opened, receipts)
+            checks += _check_again(where, proof, opened, receipts, there)
     except LedgerDamaged as damage:
         checks.append(Check("the record of the ledger", False, " ".join(str(damage).split())))
-    checks.append(
-        Check(
-            "the noise was not under control", not proof["not_private"], "NOT PRIVATE" if proof["not_private"] else ""
-        )
-    )
     cost, spent = (str(proof[name]["text"]) for name in ("cost", "spent_by_then"))
     return Checked(where, tuple(checks), cost, spent)
-
-
-def _proof(where: Path) -> dict[str, Any]:
-    try:
-        proof = json.loads((where / PROOF).read_text(encoding="utf-8"))
-    except OSError:
-        raise InvalidArgument(
-            f"{where} has no {PROOF}. Name the folder of a publication.", code="verify-no-proof"
-        ) from None
-    except ValueError:
-        proof = None
-    known = ("format", "plan", "plan_digest", "policy", "ledger", "cost", "spent_by_then", "parts", "receipts", "files")
-    if not isinstance(proof, dict) or any(name not in proof for name in (*known, "not_private")):
-        raise InvalidArgument(
-            f"{where / PROOF} is not a proof as discreet writes it. It was changed, or is of another program.",
-            code="verify-no-proof",
-        )
-    if proof["format"] != FORMAT:
-        raise InvalidArgument(
-            f"The proof has format {proof['format']}, and this version reads {FORMAT}. Use a newer version.",
-            code="verify-no-proof",
-        )
-    return proof
 
 
 # --- the ledger -----------------------------------------------------------------------------------------------
@@ -173,8 +156,6 @@ def _check_ledger(ledger: Ledger, proof: Mapping[str, Any]) -> list[Check]:
 
 def _check_receipts(ledger: Ledger, proof: Mapping[str, Any]) -> tuple[list[Entry], list[Check]]:
     """Whether each receipt is in the ledger, with the charge, the totals and the answer that the proof states."""
-    from discreet.ledger.record import to_text
-
     found, checks = [], []
     for said in proof["receipts"]:
         entries = ledger.entries(said["number"], said["number"]) if isinstance(said["number"], int) else ()
@@ -209,10 +190,11 @@ def _check_receipts(ledger: Ledger, proof: Mapping[str, Any]) -> tuple[list[Entr
 # --- the publication --------------------------------------------------------------------------------------------
 
 
-def _check_files(where: Path, proof: Mapping[str, Any]) -> list[Check]:
-    """Whether all files are there and unchanged, and no others."""
-    there = {str(one.relative_to(where)) for one in where.rglob("*") if one.is_file()} - {PROOF}
-    checks = []
+def _check_files(where: Path, proof: Mapping[str, Any]) -> tuple[set[str], list[Check]]:
+    """Whether all files are there and unchanged, and nothing else. Links are refused: what they show may change."""
+    there, other = files_in(where)
+    there -= {PROOF}
+    checks = [Check(f"file {name}", False, why) for name, why in sorted(other.items())]
     for name, said in proof["files"].items():
         if name not in there:
             checks.append(Check(f"file {name}", False, "it is missing"))
@@ -220,13 +202,16 @@ def _check_files(where: Path, proof: Mapping[str, Any]) -> list[Check]:
             same = digest((where / name).read_bytes()) == said
             checks.append(Check(f"file {name}", same, "" if same else "it was changed"))
     more = sorted(there - set(proof["files"]))
-    return [*checks, *(Check(f"file {name}", False, "it is not part of the publication") for name in more)]
+    return there, [*checks, *(Check(f"file {name}", False, "it is not part of the publication") for name in more)]
 
 
-def _check_again(where: Path, proof: Mapping[str, Any], ledger: Ledger, receipts: list[Entry]) -> list[Check]:
+def _check_again(
+    where: Path, proof: Mapping[str, Any], ledger: Ledger, receipts: list[Entry], there: set[str]
+) -> list[Check]:
     """Compute the publication again from its plan and the answers in the ledger, and compare."""
     what = "the published numbers are the stored answers"
     try:
+        _check_public(proof, there)
         plan = plan_in({**proof["plan"], "policy": ""}, None)
         view = Receipts.of(ledger, receipts)
         database = without_rows(proof["policy"], where / "public", view, proof["delta_per_question"])
@@ -235,7 +220,7 @@ def _check_again(where: Path, proof: Mapping[str, Any], ledger: Ledger, receipts
             facts = json.loads(proof_text(facts_of(plan.words, plan.confidence, database, view, made), {}))
     except DiscreetError as error:
         return [Check(what, False, " ".join(str(error).split()))]
-    except (KeyError, TypeError, ValueError, AttributeError, OSError):
+    except (*_MALFORMED, OSError):
         return [Check(what, False, "the proof does not have the form in which it was written")]
     checks = [_check_table(where, one) for one in made]
     unused = sorted({entry.number for entry in receipts} - view.used)
@@ -246,7 +231,29 @@ def _check_again(where: Path, proof: Mapping[str, Any], ledger: Ledger, receipts
     for name, data in cards.items():
         same = (where / name).is_file() and (where / name).read_bytes() == data
         checks.append(Check(f"{name} says what the proof states", same))
-    return checks
+    named = [f"{one.part.name}.{kind}" for one in made for kind in ("csv", "parquet")]
+    expected = {*named, *cards, *(public_file(name) for name, one in database.schema.tables.items() if one.public)}
+    checks.append(Check("the proof states this and nothing else", _states(proof, facts, expected)))
+    others = [one["name"] for one in facts["parts"] if not one["charged_for_this_plan"]]
+    checks.append(Check("the plan that was charged", True, f"{', '.join(others)}: {NOT_THIS_PLAN}" if others else ""))
+    wrong = facts["not_private"] or proof["not_private"]
+    return [*checks, Check("the noise was not under control", not wrong, "NOT PRIVATE" if wrong else "")]
+
+
+def _check_public(proof: Mapping[str, Any], there: set[str]) -> None:
+    """Refuse a public table that is not a file of this folder, before anything of that name is read."""
+    for name, table in proof["policy"]["tables"].items():
+        if table["public"] and public_file(name) not in there:
+            raise InvalidArgument("A public table is not among the files of the publication.", code="verify-no-proof")
+
+
+def _states(proof: Mapping[str, Any], facts: Mapping[str, Any], expected: set[str]) -> bool:
+    """Whether the proof is what would be written now, except for the version that wrote it."""
+    own = {name: value for name, value in proof.items() if name not in ("files", "written_by")}
+    known = {name: value for name, value in facts.items() if name not in ("files", "written_by")}
+    by = str(proof.get("written_by"))
+    same = canonical(own) == canonical(known) and re.fullmatch(r"discreet [0-9][0-9A-Za-z.+-]{0,40}", by) is not None
+    return same and set(proof["files"]) == expected
 
 
 def _again(prepared: Any, view: Receipts) -> Made:
@@ -259,17 +266,15 @@ def _again(prepared: Any, view: Receipts) -> Made:
 
 
 def _check_table(where: Path, made: Made) -> Check:
-    """Whether both files of a table have the numbers that are stored."""
+    """Whether both files of a table have the numbers that are stored, and nothing else is said in them."""
     import pyarrow as pa
-    import pyarrow.parquet
-
-    from discreet.sql.running.written import csv_text
 
     name = made.part.name
     what = f"{name}: the published numbers are the stored answers"
+    files = table_files(name, made.table)
     try:
-        same = content_digest(pyarrow.parquet.read_table(where / f"{name}.parquet")) == content_digest(made.table)
-        same = same and (where / f"{name}.csv").read_bytes() == csv_text(made.table).encode()
+        same = read_parquet(where / f"{name}.parquet") == read_parquet(pa.BufferReader(files[f"{name}.parquet"]))
+        same = same and (where / f"{name}.csv").read_bytes() == files[f"{name}.csv"]
     except (OSError, pa.ArrowException):
         same = False
     return Check(what, same, "" if same else "they differ")

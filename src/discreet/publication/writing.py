@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from discreet.errors import InvalidArgument
-from discreet.publication.proof import PROOF
+from discreet.publication.proof import PROOF, content_digest
 from discreet.sql.running.written import csv_text
 
 
@@ -24,6 +25,35 @@ def table_files(name: str, table: Any) -> dict[str, bytes]:
     sink = pa.BufferOutputStream()
     pyarrow.parquet.write_table(table, sink, compression="zstd")
     return {f"{name}.csv": csv_text(table).encode(), f"{name}.parquet": sink.getvalue().to_pybytes()}
+
+
+def read_parquet(source: Any) -> tuple[str, Any, list[bytes]]:
+    """What a Parquet file says: a digest of its values, its columns with all that is noted on them, and which notes
+    the file has.
+    """
+    import pyarrow.parquet
+
+    file = pyarrow.parquet.ParquetFile(source)
+    notes = sorted(file.metadata.metadata or {})
+    columns = [(one.name, str(one.type), one.nullable, one.metadata) for one in file.schema_arrow]
+    return content_digest(file.read()), (columns, file.schema_arrow.metadata), notes
+
+
+def files_in(where: Path) -> tuple[set[str], dict[str, str]]:
+    """The files in a folder, and whatever else is there, with what it is. Links are not followed."""
+    files, other, folders = set[str](), dict[str, str](), set[str]()
+    for one in where.rglob("*"):
+        name = one.relative_to(where).as_posix()
+        if one.is_symlink():
+            other[name] = "it is a link"
+        elif one.is_dir():
+            folders.add(name)
+        elif one.is_file():
+            files.add(name)
+        else:
+            other[name] = "it is not a file"
+    used = {str(parent) for name in (*files, *other) for parent in PurePosixPath(name).parents}
+    return files, other | dict.fromkeys(folders - used, "it is an empty folder")
 
 
 def digest(data: bytes) -> str:
@@ -60,8 +90,11 @@ def _digest_in(out: Path) -> str | None:
     return None
 
 
-def write_all(out: Path, files: Mapping[str, bytes]) -> bool:
-    """Write all files at their place, or none. False if the very same files are there already."""
+def write_all(out: Path, files: Mapping[str, bytes], day: str | None = None) -> bool:
+    """Write all files at their place, or none. False if the very same files are there already.
+
+    Their time is the beginning of `day`: the time at which they were written would tell how many tries there were.
+    """
     where = out.absolute()
     if where.exists() and any(where.iterdir()):
         if _same(where, files):
@@ -78,6 +111,7 @@ def write_all(out: Path, files: Mapping[str, bytes]) -> bool:
                 opened.write(data)
                 opened.flush()
                 os.fsync(opened.fileno())
+        _date_all(part, day)
         try:
             os.rename(part, where)  # refuses to replace a folder that has anything in it
         except OSError:
@@ -90,6 +124,13 @@ def write_all(out: Path, files: Mapping[str, bytes]) -> bool:
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return True
+
+
+def _date_all(folder: Path, day: str | None) -> None:
+    """Set the time of a folder and of all that is in it."""
+    moment = datetime.datetime.fromisoformat(f"{day or '1980-01-01'}T00:00:00+00:00").timestamp()
+    for one in (*folder.rglob("*"), folder):
+        os.utime(one, (moment, moment))
 
 
 def _settle(folder: Path) -> None:

@@ -37,8 +37,9 @@ from discreet.queries.sensitivity import Sensitivity
 Floats = NDArray[np.float64]
 FACTOR_STEP = Fraction(1, 2**34)
 """The lattice of the measurement: the factor is in units of 2^-26, and the weights of counts in units of 2^-8."""
-_SMALL = 2**28
-"""Numbers that add up to less stay within 64 bits when they are multiplied by the factor, which is below 2^35."""
+_SMALL = 2**26
+"""Numbers that add up to less are below 2^60 when they are multiplied by the factor, which is at most 2^34. Noise in
+machine integers is below 2^61, so that both fit 64 bits together."""
 _LARGEST_MATRIX = 2048
 _ROUNDED = 1 + 1e-9
 

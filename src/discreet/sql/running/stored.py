@@ -33,7 +33,9 @@ _LAWS: dict[str, Callable[[Fraction], Laplace | Gaussian]] = {
 _NUMBER = r"[0-9]+(?:/[1-9][0-9]*)?"
 _NOISE = rf"(?:Laplace|Gaussian) {_NUMBER}|selection [0-9a-f]{{32}}"
 _MEASURE = rf"[0-9a-f]{{32}} (?:{_NOISE})"
-_MARK = re.compile(rf"([0-9a-f]{{32}}): ({_MEASURE}(?:, {_MEASURE})*)(?:; keys of ([0-9]+) at ({_NUMBER}))?")
+_MARK = re.compile(
+    rf"([0-9a-f]{{32}}): ({_MEASURE}(?:, {_MEASURE})*)(?:; keys of ([0-9]+) at ({_NUMBER}))?(?:; asked [0-9a-f]{{32}})?"
+)
 
 
 @dataclass(frozen=True)
