@@ -26,6 +26,18 @@ settings.register_profile("no clock", deadline=None)  # no test depends on how f
 settings.load_profile("no clock")
 
 
+MEMORY = Path("/dev/shm")
+"""A folder in memory. On a disk, every charge of a ledger waits until it is written."""
+
+
+def pytest_configure() -> None:
+    """Temporary files are in memory if there is room and programs may be run there. Workers inherit the folder."""
+    if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK):
+        facts = os.statvfs(MEMORY)
+        if facts.f_bavail * facts.f_frsize >= 4 * 2**30 and not facts.f_flag & os.ST_NOEXEC:
+            os.environ["TMPDIR"], tempfile.tempdir = str(MEMORY), None
+
+
 def pytest_collectstart() -> None:
     """Almost all that is made while tests are collected stays until the end: nothing is searched for garbage."""
     gc.disable()
@@ -36,6 +48,11 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """At the end everything may be taken apart."""
+    gc.unfreeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
