@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -25,6 +26,35 @@ settings.register_profile("no clock", deadline=None)  # no test depends on how f
 settings.load_profile("no clock")
 
 
+MEMORY = Path("/dev/shm")
+"""A folder in memory. On a disk, every charge of a ledger waits until it is written."""
+
+
+def pytest_configure() -> None:
+    """Temporary files are in memory if there is room and programs may be run there. Workers inherit the folder."""
+    if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK):
+        facts = os.statvfs(MEMORY)
+        if facts.f_bavail * facts.f_frsize >= 4 * 2**30 and not facts.f_flag & os.ST_NOEXEC:
+            os.environ["TMPDIR"], tempfile.tempdir = str(MEMORY), None
+
+
+def pytest_collectstart() -> None:
+    """Almost all that is made while tests are collected stays until the end: nothing is searched for garbage."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """From here on garbage is searched among new objects only."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """At the end everything may be taken apart."""
+    gc.unfreeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of a test with `some_quick(n)`, the first n cases are quick and the others slow."""
     seen: Counter[str] = Counter()
@@ -35,6 +65,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             seen[test] += 1
             if seen[test] > mark.args[0]:
                 item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Every client of httpx reads all authorities of the web anew. No test reaches the web: one of them is enough."""
+    import certifi
+
+    end = "-----END CERTIFICATE-----"
+    path = tmp_path_factory.mktemp("authority") / "one.pem"
+    path.write_text(Path(certifi.where()).read_text("utf-8").partition(end)[0] + end + "\n", "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(certifi, "where", lambda: str(path))
+        yield
 
 
 class Install(Protocol):

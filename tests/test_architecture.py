@@ -20,7 +20,7 @@ import pytest
 
 import discreet
 
-from .source import ROOT, SOURCES, nodes_of
+from .source import ROOT, SOURCES, nodes_like
 
 HARD_LIMIT = 600
 
@@ -66,7 +66,7 @@ def test_a_long_file_is_caught() -> None:
 def mentions(source: str, attribute: str) -> list[int]:
     """Lines that call or pass on `something.attribute`, by dot, by `getattr` or by `methodcaller`."""
     lines = []
-    for node in nodes_of(source):
+    for node in nodes_like(source, ast.Attribute, ast.Call):
         match node:
             case ast.Attribute(attr=name, ctx=ast.Load()) if name == attribute:
                 lines.append(node.lineno)
@@ -116,7 +116,7 @@ def draws(source: str) -> list[int]:
     helpers = ("_noise", "_report")
     called = [
         node.lineno
-        for node in nodes_of(source)
+        for node in nodes_like(source, ast.Attribute, ast.Call)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in helpers
     ]
     return sorted([*mentions(source, "_draw"), *called])
@@ -174,7 +174,7 @@ def imports_samplers(source: str) -> list[int]:
     imports = list(imported_names(source))
     aliases = {local: dotted for local, dotted, _ in imports if local}
     lines = {line for _, dotted, line in imports if f"{dotted}.".startswith(f"{SAMPLERS}.")}
-    for node in nodes_of(source):
+    for node in nodes_like(source, ast.Attribute, ast.Call):
         match node:
             case ast.Attribute() if dotted_name(node, aliases) == SAMPLERS:
                 lines.add(node.lineno)
@@ -235,7 +235,7 @@ def dotted_name(node: ast.AST, aliases: dict[str, str]) -> str:
 
 def imported_names(source: str) -> Iterator[tuple[str, str, int]]:
     """Each import as (local name, what it stands for, line)."""
-    for node in nodes_of(source):
+    for node in nodes_like(source, ast.Import, ast.ImportFrom):
         match node:
             case ast.Import(names=names):
                 for alias in names:
@@ -252,7 +252,7 @@ def entropy_uses(source: str) -> list[int]:
     imports = list(imported_names(source))
     aliases = {local: dotted for local, dotted, _ in imports if local}
     lines = {line for _, dotted, line in imports if is_entropy(dotted)}
-    for node in nodes_of(source):
+    for node in nodes_like(source, ast.Attribute, ast.Call, ast.Constant):
         match node:
             case ast.Attribute(attr=attribute) if attribute in ENTROPY_METHODS or is_entropy(
                 dotted_name(node, aliases)

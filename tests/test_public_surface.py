@@ -67,7 +67,7 @@ LAZY = [
 """The packages whose names are imported when they are first used."""
 
 # Imported on first use: `import discreet` stays fast, and works where they are not installed.
-HEAVY = ["duckdb", "pyarrow", "sqlglot", "matplotlib", "scipy.stats", "typer"]
+HEAVY = ["duckdb", "pyarrow", "sqlglot", "matplotlib", "scipy", "typer"]
 
 
 def test_the_public_names_are_pinned() -> None:

@@ -181,7 +181,7 @@ def test_a_million_draws_in_node_and_in_a_browser(package: Path, tmp_path: Path,
         server.shutdown()
 
 
-@pytest.mark.some_quick(4)
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_seeded_bugs_are_found(name: str, package: Path, given: Path, tmp_path: Path) -> None:
     file, right, wrong, found_by = MUTANTS[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,14 @@ def policy_in(folder: Path, **unit: Any) -> dict[str, Any]:
     }
 
 
+def plan_in(folder: Path, *parts: str, **unit: Any) -> dict[str, Any]:
+    """The plan, or the parts of it that are named, for the data of a folder."""
+    words = copy.deepcopy(PLAN) | {"policy": policy_in(folder, **unit)}
+    for kind in ("tables", "cubes", "synthetic"):
+        words[kind] = {name: part for name, part in words[kind].items() if not parts or name in parts}
+    return words
+
+
 @pytest.fixture
 def clinic(tmp_path: Path) -> Path:
     write_data(tmp_path)
@@ -86,12 +95,4 @@ def clinic(tmp_path: Path) -> Path:
 @pytest.fixture
 def plan(clinic: Path) -> Callable[..., dict[str, Any]]:
     """The plan, or the parts of it that are named."""
-
-    def made(*parts: str, **unit: Any) -> dict[str, Any]:
-        words = copy.deepcopy(PLAN) | {"policy": policy_in(clinic, **unit)}
-        for kind in ("tables", "cubes", "synthetic"):
-            kept = {name: part for name, part in words[kind].items() if not parts or name in parts}
-            words[kind] = kept
-        return words
-
-    return made
+    return partial(plan_in, clinic)

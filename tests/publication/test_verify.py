@@ -20,15 +20,32 @@ from discreet.publication import Checked, verify_publication
 from discreet.publication.writing import digest, table_files
 
 from ..refusing import refuses
-from .conftest import write_data
+from .conftest import plan_in, write_data
 
 Plan = Callable[..., dict[str, Any]]
 
 
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clinic with a publication, made once."""
+    folder = tmp_path_factory.mktemp("published")
+    write_data(folder)
+    dp.publish(plan_in(folder, "by_city", "people"), folder / "out")
+    return folder
+
+
 @pytest.fixture
-def out(clinic: Path, plan: Plan) -> Path:
-    """A publication, of which the data are gone."""
+def original(clinic: Path, plan: Plan) -> Path:
+    """A publication, of which the data are gone, next to a ledger that may be opened: a copy of one may not."""
     dp.publish(plan("by_city", "people"), clinic / "out")
+    (clinic / "visits.parquet").unlink()
+    return clinic / "out"
+
+
+@pytest.fixture
+def out(published: Path, clinic: Path) -> Path:
+    """A copy of the publication and of its ledger, without the data."""
+    shutil.copytree(published, clinic, dirs_exist_ok=True)
     (clinic / "visits.parquet").unlink()
     return clinic / "out"
 
@@ -59,17 +76,17 @@ def copy_ledger(source: Path, to: Path) -> None:
         read.backup(written)
 
 
-def test_an_honest_publication_passes_without_the_data(out: Path) -> None:
-    before = (out.parent / "clinic.ledger").read_bytes()
-    assert verified(out) == []
-    assert (out.parent / "clinic.ledger").read_bytes() == before, "nothing is written to the ledger"
-    copy = out.parent / "elsewhere"
+def test_an_honest_publication_passes_without_the_data(original: Path) -> None:
+    before = (original.parent / "clinic.ledger").read_bytes()
+    assert verified(original) == []
+    assert (original.parent / "clinic.ledger").read_bytes() == before, "nothing is written to the ledger"
+    copy = original.parent / "elsewhere"
     copy.mkdir()
-    copy_ledger(out.parent / "clinic.ledger", copy / "copy.ledger")
-    assert verify_publication(out, copy / "copy.ledger").holds, "a copy without its checkpoint is enough"
+    copy_ledger(original.parent / "clinic.ledger", copy / "copy.ledger")
+    assert verify_publication(original, copy / "copy.ledger").holds, "a copy without its checkpoint is enough"
     assert sorted(copy.iterdir()) == [copy / "copy.ledger"]
-    with closing(dp.Ledger.open(out.parent / "clinic.ledger")) as ledger:
-        assert verify_publication(out, ledger).holds
+    with closing(dp.Ledger.open(original.parent / "clinic.ledger")) as ledger:
+        assert verify_publication(original, ledger).holds
 
 
 @pytest.mark.slow
@@ -85,12 +102,12 @@ def test_a_publication_by_month_passes(clinic: Path, plan: Plan) -> None:
     assert verified(clinic / "out") == []
 
 
-def test_later_charges_and_changes_of_the_limit_do_not_matter(out: Path) -> None:
-    with closing(dp.Ledger.open(out.parent / "clinic.ledger")) as ledger:
+def test_later_charges_and_changes_of_the_limit_do_not_matter(original: Path) -> None:
+    with closing(dp.Ledger.open(original.parent / "clinic.ledger")) as ledger:
         dp.release(5, dp.Laplace(scale=10), sensitivity=1, ledger=ledger)
         ledger.raise_limit(dp.Approx(epsilon=60, delta=1e-4), why="agreed")
         ledger.renew(dp.Approx(epsilon=5, delta=1e-5), why="a new year")
-    assert verified(out) == []
+    assert verified(original) == []
 
 
 @pytest.mark.some_quick(1)

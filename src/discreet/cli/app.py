@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Annotated, Any
 
 import typer
 
@@ -56,11 +57,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):  # print ε even on a terminal that supports only ASCII
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(args=None if arguments is None else list(arguments), prog_name="discreet")
+        _command()(args=None if arguments is None else list(arguments), prog_name="discreet")
     except DiscreetError as error:
         lines = isinstance(error, QueryError | NotAllowed)
         print(f"error [{error.code}]: {error if lines else ' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(exit_code(error))
+
+
+@cache
+def _command() -> Callable[..., Any]:
+    """The commands with their options, read from their signatures once."""
+    return typer.main.get_command(app)
 
 
 def exit_code(error: DiscreetError) -> int:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from discreet.errors import InvalidArgument
 
@@ -88,6 +87,8 @@ class Hypergeometric:
 
 def _log_factorials(largest: int) -> Callable[[Ints], Floats]:
     """The logarithm of k! for numbers up to `largest`, looked up if there are not too many."""
+    from scipy.special import gammaln
+
     if largest > _LISTED:
         return lambda k: gammaln(k + 1.0)
     return gammaln(np.arange(1.0, largest + 2.0)).__getitem__

@@ -126,12 +126,12 @@ def check_count(value: Any, name: str, at_least: int = 1) -> int:
 
 def round_up(cost: Fraction) -> int:
     """A cost in integer ledger units, rounded up."""
-    return -((-cost * LEDGER_UNIT) // 1)
+    return -(-cost.numerator * LEDGER_UNIT // cost.denominator)
 
 
 def round_down(limit: Fraction) -> int:
     """A limit in integer ledger units, rounded down."""
-    return (limit * LEDGER_UNIT) // 1
+    return limit.numerator * LEDGER_UNIT // limit.denominator
 
 
 def float_up(value: Fraction) -> float:
@@ -140,7 +140,9 @@ def float_up(value: Fraction) -> float:
         nearest = float(value)
     except OverflowError:
         return math.inf if value > 0 else -float_down(-value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+    above, below = nearest.as_integer_ratio()
+    at_least = above * value.denominator >= value.numerator * below
+    return nearest if at_least else math.nextafter(nearest, math.inf)
 
 
 def float_down(value: Fraction) -> float:

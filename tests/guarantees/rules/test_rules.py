@@ -21,6 +21,7 @@ from discreet.guarantees.rules.best_of import (
     BestOf,
     Heterogeneous,
     RenyiRule,
+    Rule,
     rule_for,
 )
 from discreet.guarantees.rules.coordinates import conversion_cost, stated_rho
@@ -243,6 +244,23 @@ def test_the_default_is_close_to_the_best_single_rule():
     whole = float(zcdp.largest(zcdp.nothing, GaussianTradeoff(mu=1)).mu)
     assert float(best.largest(best.nothing, GaussianTradeoff(mu=1)).mu) > 0.95 * whole
     assert best.largest(best.nothing, Pure(epsilon=1)) == Pure(epsilon=1)
+
+
+LIKE = [Pure(epsilon=1), ZeroConcentrated(rho=1), GaussianTradeoff(mu=1), Renyi(order=32, epsilon=1)]
+LIKE += [Approx(epsilon=1, delta=delta) for delta in (1e-9, 4e-6, 1e-5)]
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("like", LIKE, ids=str)
+def test_the_search_for_what_remains_leaves_out_only_full_boxes(like, times, monkeypatch):
+    """Box by box, the largest release is the one that a search through all boxes finds, and its δ is not forgotten."""
+    rule = rule_for(LIMIT)
+    spent = [rule.nothing, rule.spend(rule.nothing, Pure(epsilon=0.5)), rule.spend(rule.nothing, Pure(epsilon=2))]
+    spent += [rule.spend(rule.nothing, ZeroConcentrated(rho=0.01), 3), (rule.delta_room, *rule.nothing[1:])]
+    found = [rule.largest(vector, like, times) for vector in spent]
+    monkeypatch.setattr(BestOf, "_fits_more", Rule._fits_more)
+    assert found == [rule.largest(vector, like, times) for vector in spent]
+    assert any(found) == (getattr(like, "delta", 0) * times <= 5e-6)
 
 
 def test_a_release_with_all_of_delta_is_refused_and_told_of_basic():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -135,6 +136,27 @@ class BestOf(Rule):
     def fits(self, vector: Vector) -> bool:
         within = (spent <= box.room for box, spent in zip(self.boxes, vector[1:], strict=True))
         return vector[0] <= self.delta_room and any(within)
+
+    def _fits_more(self, vector: Vector, times: int) -> Callable[[Guarantee], bool]:
+        left = tuple(zip(self.boxes, vector[1:], strict=True))
+
+        def fits(guarantee: Guarantee) -> bool:
+            nonlocal left
+            if len(left) == len(self.boxes):
+                self.coordinates(guarantee)  # refuses what has no cost in any box
+            (delta,) = self.add(vector[:1], (round_up(stated_delta(guarantee)),), times)
+            kept = [(box, spent) for box, spent in left if self._holds(box, spent, guarantee, times)]
+            if delta > self.delta_room or not kept:
+                return False
+            left = tuple(kept)  # the other boxes do not hold anything larger
+            return True
+
+        return fits
+
+    def _holds(self, box: Filter, spent: int, guarantee: Guarantee, times: int) -> bool:
+        """Whether a box of which this is spent has room for so many releases."""
+        cost = box.cost(guarantee)
+        return cost is not None and self.add((spent,), (min(round_up(cost), CLOSED),), times) <= (box.room,)
 
     def refusal(self, guarantee: Guarantee, remaining: Guarantee | None) -> str:
         text, basic = super().refusal(guarantee, remaining), Basic(limit=self.limit)

@@ -8,6 +8,7 @@ cost besides δ, and one box that is fixed when the ledger is opened, so it hold
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -38,6 +39,8 @@ from discreet.guarantees.rules.coordinates import (
 Vector = tuple[int, ...]
 SHOWN_AT = Fraction(1, 10**6)
 """The δ at which a total is shown if the limit has none (a limit in ρ, μ or a Rényi order)."""
+_FAR, _FARTHEST = 64 * LEDGER_UNIT, 10**6 * LEDGER_UNIT + 1
+"""Where the search for the largest guarantee begins, usually, and where it ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,12 +134,17 @@ class Rule:
         """The largest guarantee of the same kind as `like` (same δ or order) that still fits so many times. None if
         nothing fits.
         """
+        fits = self._fits_more(vector, times)
 
-        def fits(units: int) -> bool:
-            return self.fits(self.spend(vector, _of_size(like, Fraction(units, LEDGER_UNIT)), times))
+        def holds(units: int) -> bool:
+            return fits(_of_size(like, Fraction(units, LEDGER_UNIT)))
 
-        units = bisect(fits, 0, 10**6 * LEDGER_UNIT + 1)
+        units = bisect(holds, 0, _FARTHEST if holds(_FAR) else _FAR)
         return _of_size(like, _readable(Fraction(units, LEDGER_UNIT))) if units else None
+
+    def _fits_more(self, vector: Vector, times: int) -> Callable[[Guarantee], bool]:
+        """Whether a release still fits so many times, for a search: after one that fits, only larger ones are asked."""
+        return lambda guarantee: self.fits(self.spend(vector, guarantee, times))
 
     def refusal(self, guarantee: Guarantee, remaining: Guarantee | None) -> str:
         """Why a release is refused, and what would still fit."""

@@ -9,7 +9,6 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.mechanisms.noise.laplace import Laplace
@@ -110,5 +109,7 @@ def reach(confidence: float) -> float:
     """How many standard deviations a sum of Laplace noises, with any factors, is away from 0 with this confidence: at
     most as many as one Laplace noise, or as a Gaussian noise.
     """
+    from scipy.special import ndtri
+
     outside = 1 - confidence
     return max(math.log(1 / outside) / math.sqrt(2), float(ndtri(1 - outside / 2)))

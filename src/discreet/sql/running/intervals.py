@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from discreet.rows.arrow import floats_of
 from discreet.rows.key_columns import KeyColumns
@@ -182,6 +181,8 @@ class Columns:
             band = self._drawn_band(part, 0)
             if band is None:
                 return None
+            from scipy.special import ndtri  # it takes long to import, and few questions need it
+
             reach = float(ndtri((1 + float(self.price.parts[part].mechanism.confidence)) / 2))
             moved = ndtri(uniform(size)) / reach
             middle = noisy[:, 1]
