@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet import html
 from discreet.errors import BudgetExhausted
-from discreet.guarantees.unit import Unit
+from discreet.guarantees.unit import Unit, few_rows
 from discreet.ledger import Ledger
 from discreet.sql.expressions import Ref
 from discreet.sql.plan import Plan
@@ -59,7 +59,8 @@ def explain_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float 
         described["one row"] = f"in at most {repeated:,} joined rows"
     elif (bounds := data["one_person"]) and not data.get("limits"):
         within = f", {number_of(bounds['groups'], 'group')}, {number_of(bounds['rows_in_group'], 'row')} in a group"
-        described["one person"] = f"at most {number_of(bounds['rows'], 'row')}{within if data['keys'] else ''}"
+        who = "one unit" if plan.question.relation.person is None else "one person"
+        described[who] = f"at most {number_of(bounds['rows'], 'row')}{within if data['keys'] else ''}"
     if parts := data.get("parts"):
         described["only in"] = ", ".join(parts)
     number = "those with enough people" if data["groups"] is None else f"{data['groups']:,}"
@@ -129,10 +130,11 @@ def _after(needs: Sequence[int]) -> str:
 def describe_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0.95) -> dict[str, Any]:
     """The same for other programs."""
     question, price, bounds = plan.question, plan.price, plan.bounds
+    several = (price.guarantee.protects or Unit()).most_rows > 1
     facts: dict[str, Any] = {
         "question": question.line,
         "protects": describe_unit(price.guarantee.protects or Unit()),
-        "one_row": bounds.rows if bounds is not None and question.relation.person is None else None,
+        "one_row": bounds.rows if bounds is not None and question.relation.person is None and not several else None,
         "one_person": bounds and {"rows": bounds.rows, "groups": bounds.groups, "rows_in_group": bounds.per_group},
         "groups": None if plan.groups is None else plan.groups.count,
         "keys": [key.name for key in question.keys],
@@ -253,7 +255,7 @@ def _grid(head: list[str], rows: list[list[str]]) -> str:
 
 def describe_unit(unit: Unit) -> str:
     rows = "all rows" if unit.per is None else f"all rows in one {unit.per}"
-    who = "one row" if unit.column is None else f"one person ({rows} of one {unit.column})"
+    who = few_rows(unit) if unit.column is None else f"one person ({rows} of one {unit.column})"
     who = who if unit.lives_in is None else f"{who}, who lives in one {unit.lives_in}"
     return who if unit.neighbors == "add_or_remove" else f"{who}, replaced by another"
 

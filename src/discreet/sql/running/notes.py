@@ -70,7 +70,9 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
             "the noise, which is promised, and what scaling took off, which is estimated: as much as it left."
         )
     if plan.bounds is not None and plan.question.relation.person is None:
-        notes.append(f"One row takes part in at most {number_of(plan.bounds.rows, 'joined row')}.")
+        several = plan.price.guarantee.protects is not None and plan.price.guarantee.protects.most_rows > 1
+        who, what = ("The protected rows take", "row") if several else ("One row takes", "joined row")
+        notes.append(f"{who} part in at most {number_of(plan.bounds.rows, what)}.")
     elif plan.bounds is not None and not (plan.clipping and all(m.is_added for m in plan.question.measures)):
         kinds = {measure.kind for measure in plan.question.measures if not measure.is_added}
         values = kinds == {"distinct"} and (plan.clipping or not any(m.is_added for m in plan.question.measures))
