@@ -93,6 +93,8 @@ def _number_of_rows(own: Unit, unit: Unit, times: int | None) -> int:
     """
     if times is not None:
         raise InvalidArgument("The unit says how many rows it has. Leave times out.", code="conflicting-arguments")
+    if unit.most_rows == 1:
+        return 1
     if own.per not in (None, unit.per) and own.most_rows > 1:
         raise IncompatibleGuarantee(f"What protects {own!r}, in one {own.per}, says nothing about {unit!r}.")
     if own.by is None:

@@ -26,6 +26,9 @@ IMAGINED = (1_000, 100_000)
 _CAVEAT = """\
 Rows beyond these bounds are left out at random, and values outside their declared range are moved to its
 ends: errors are about what is left. Nothing was spent."""
+_WHOLE = """\
+No row is left out. Values outside their declared range are moved to its ends: errors are about what is left.
+Nothing was spent."""
 _CLIPPED = """\
 No bound is declared. The limits on what one person may add are found privately, and people above them are
 scaled down, all their numbers alike. The noise is stated in units of these limits. The answer says what the
@@ -84,7 +87,9 @@ def explain_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float 
     measures = [[m["name"], f"{100 * m['share']:.3g}%", *_moved_and_noise(m)] for m in data["measures"]]
     expected = ["column", "is", f"expected error ({100 * confidence:.6g}%)"], columns
     shared = ["noisy number", "share of ε", "one unit moves it by", "noise"], measures
-    caveat, asked = _CLIPPED if data.get("limits") else _CAVEAT, data["question"]
+    unit = plan.price.guarantee.protects or Unit()
+    bounded = _CAVEAT if unit.most_rows == 1 else _WHOLE
+    caveat, asked = _CLIPPED if data.get("limits") else bounded, data["question"]
     explanation = Explanation("\n\n".join([asked, lines(described), _grid(*expected), _grid(*shared), caveat]))
     tables = html.table(*expected), html.table(*shared, numbers=(1, 2, 3))
     explanation._page = "".join([html.code(asked), html.facts(described), *tables, html.note(caveat)])
@@ -166,9 +171,12 @@ def _measures(plan: Plan, confidence: float) -> list[dict[str, Any]]:
     if (chosen := plan.price.selection) is None:
         return listed
     used, whole = chosen.guarantee().largest_loss, plan.price.guarantee.largest_loss
-    taken = float(used / whole) if used and whole else 0.0
-    choice = {"name": "people, to choose groups", "share": taken, "moved_by": float(chosen.keys_per_person)}
-    choice |= {"error": chosen.error(confidence).amount, "of": f"people; {chosen.threshold:,} are enough"}
+    unit = plan.price.guarantee.protects or Unit()
+    steps = 1 if unit.most_rows == 1 else unit.most_rows * (1 if unit.neighbors == "add_or_remove" else 2)
+    taken = float(steps * used / whole) if used and whole else 0.0
+    who = "people" if unit.most_rows == 1 else "rows"
+    choice = {"name": f"{who}, to choose groups", "share": taken, "moved_by": float(steps * chosen.keys_per_person)}
+    choice |= {"error": chosen.error(confidence).amount, "of": f"{who}; {chosen.threshold:,} are enough"}
     return [*(column | {"share": column["share"] * (1 - taken)} for column in listed), choice]
 
 

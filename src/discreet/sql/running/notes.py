@@ -96,7 +96,7 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
         open_keys = ", ".join(key.name for key in plan.question.keys if key.domain is None)
         fewer = "lower groups_per_person, " if chosen.keys_per_person > 1 else ""
         notes.append(
-            f"Groups with fewer than about {chosen.threshold:,} people are not shown. To see more, declare choices for "
+            f"Groups with fewer than about {chosen.threshold:,} {_counted(plan)} are not shown. To see more, declare choices for "
             f"{open_keys}, {fewer}or spend more ε: explain says the bar before you pay."
         )
     if plan.bar is not None:
@@ -118,6 +118,12 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
                 f"{number_of(ahead, 'row')} more."
             )
     return (*notes, *_notes_on_shown(plan.question, plan.price.selection is not None or plan.bar is not None))
+
+
+def _counted(plan: Plan) -> str:
+    """What the groups are counted in."""
+    unit = plan.price.guarantee.protects
+    return "people" if unit is None or unit.most_rows == 1 else "rows"
 
 
 def _notes_on_parts(plan: Plan) -> list[str]:
