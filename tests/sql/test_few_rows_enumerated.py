@@ -272,9 +272,7 @@ def _plant_repeated_once(patch: pytest.MonkeyPatch) -> None:
 def _plant_added(patch: pytest.MonkeyPatch) -> None:
     """Replaced rows are priced as added ones."""
     right = contribution
-    patch.setattr(
-        choice_of_noise, "contribution", lambda m, b, unit: right(m, b, Unit(None, times=unit.times or 1))
-    )
+    patch.setattr(choice_of_noise, "contribution", lambda m, b, unit: right(m, b, Unit(None, times=unit.times or 1)))
 
 
 MUTANTS = {

@@ -149,7 +149,7 @@ COLUMNS = {
         '`rows = 3`, `groups = 2` and `by = "region"`',
     ),
     "unit-several-rows": Explained(
-        "`dp.table`, a fit of a table, a study or a standing question under `dp.row(times=3)`; `rows_per_person=1` there",
+        "`dp.table`, a fit of a table, a study or a standing question under `dp.row(times=3)`; fewer rows there",
         "What is known there is how far one row moves the result, and three rows move it three times as far.",
         "a question in SQL, or `rows_per_person=3` in `dp.release` and `dp.learn`",
     ),

@@ -44,7 +44,7 @@ from discreet.sql.pricing.centers import center_of, middle_of
 from discreet.sql.pricing.choice_of_noise import added_or_removed, choose_noise, shares_of, weights_of
 from discreet.sql.pricing.clipping import Clip, Clipping, clipping_of, share_centered, to_center
 from discreet.sql.pricing.found_rows import counts_values_only, rows_bound, support_bound, wants_rows
-from discreet.sql.pricing.key_choice import SMALL, chooses_first, has_open_keys, key_choice, need_delta
+from discreet.sql.pricing.key_choice import SMALL, check_votes, chooses_first, has_open_keys, key_choice, need_delta
 from discreet.sql.pricing.levels import LevelShares, level_shares
 from discreet.sql.pricing.price import Price
 from discreet.sql.pricing.relation import Relation, Scan, parts_read
@@ -212,12 +212,7 @@ class Planner:
         clipped = self._is_clipped(question, terms)
         if not chooses_first(question, self._most_groups(question, terms), clipped=clipped):
             return None
-        if self.schema.unit.most_rows > 1:
-            raise NotAllowed(
-                "Several rows are protected at once, and groups whose keys are not declared are then supported for one "
-                "level, and for values with ranges. Declare the keys (choices), or ask for each level by itself.",
-                code="sql-several-rows-keys",
-            )
+        check_votes(self.schema.unit)
         slack = check_delta(terms.delta)
         need_delta(slack)
         share = check_epsilon(terms.epsilon) / (len(question.aggregates) + 1)

@@ -96,8 +96,8 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
         open_keys = ", ".join(key.name for key in plan.question.keys if key.domain is None)
         fewer = "lower groups_per_person, " if chosen.keys_per_person > 1 else ""
         notes.append(
-            f"Groups with fewer than about {chosen.threshold:,} {_counted(plan)} are not shown. To see more, declare choices for "
-            f"{open_keys}, {fewer}or spend more ε: explain says the bar before you pay."
+            f"Groups with fewer than about {chosen.threshold:,} {_counted(plan)} are not shown. To see more, declare "
+            f"choices for {open_keys}, {fewer}or spend more ε: explain says the bar before you pay."
         )
     if plan.bar is not None:
         open_keys, many = ", ".join(plan.open_keys), max(plan.bar)
