@@ -171,7 +171,5 @@ def test_questions_without_a_known_price_are_refused(text: str, code: str) -> No
 def test_a_model_is_refused_before_it_is_charged() -> None:
     database = connect(FEW)
     with refuses(dp.errors.InvalidArgument, "unit-several-rows"):
-        database.fit(
-            dp.learn.LinearRegression(epsilon=1.0, ledger=database.ledger), "v", features=["cost"], target="cost"
-        )
+        database.fit(dp.learn.LinearRegression(epsilon=1.0), "v", features=["cost"], target="cost")
     assert not database.ledger.entries()
