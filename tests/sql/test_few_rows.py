@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
 import discreet as dp
+from discreet.gateway.remote import _unit as read_unit
+from discreet.publication.schema import read_schema, written_schema
 from discreet.sql.pricing.automatic_bounds import column_bound
 
 from ..refusing import refuses
@@ -173,3 +176,50 @@ def test_a_model_is_refused_before_it_is_charged() -> None:
     with refuses(dp.errors.InvalidArgument, "unit-several-rows"):
         database.fit(dp.learn.LinearRegression(epsilon=1.0), "v", features=["cost"], target="cost")
     assert not database.ledger.entries()
+
+
+TIMED: dict[str, Any] = {
+    "source": {"day": [datetime.date(2024, 1 + n % 2, 1) for n in range(90)]},
+    "columns": {"day": {"type": "date"}},
+    "time": {"column": "day", "block": "month"},
+}
+
+
+def test_a_few_rows_of_one_month_have_its_budget() -> None:
+    policy = {"ledger": {"path": ":memory:", "epsilon": 2}, "tables": {"v": TIMED}}
+    monthly = dp.connect(policy | {"unit": {"rows": 3, "per": "month"}})
+    assert monthly.plan("SELECT COUNT(*) AS n FROM v", epsilon=1).price.sensitivities[0].exact == 3
+    for part in ("2024-01", "2024-02"):
+        monthly.part(part).sql("SELECT COUNT(*) AS n FROM v", epsilon=2)
+    with refuses(dp.errors.BudgetExhausted, "budget-exhausted"):
+        monthly.part("2024-01").sql("SELECT COUNT(*) + 1 AS n FROM v WHERE day > '2023-01-01'", epsilon=1)
+    anywhere = dp.connect(policy | {"unit": {"rows": 3}})
+    anywhere.part("2024-01").sql("SELECT COUNT(*) AS n FROM v", epsilon=2)
+    with refuses(dp.errors.BudgetExhausted, "budget-exhausted"):
+        anywhere.part("2024-02").sql("SELECT COUNT(*) AS n FROM v", epsilon=2)
+
+
+def test_a_few_rows_of_one_month_need_a_month() -> None:
+    with refuses(dp.errors.InvalidArgument, "unit-needs-time"):
+        connect({"rows": 3, "per": "month"})
+    assert connect({"row": True, "per": "month"}).tables
+
+
+def test_a_standing_question_refuses_a_few_rows() -> None:
+    policy = {"ledger": {"path": ":memory:", "epsilon": 2}, "tables": {"v": TIMED}, "unit": {"rows": 3}}
+    with refuses(dp.errors.InvalidArgument, "unit-several-rows"):
+        dp.connect(policy).standing("SELECT COUNT(*) AS n FROM v", every="month", times=3, epsilon=1)
+
+
+def test_a_few_rows_are_written_and_read() -> None:
+    for unit in (FEW, {"rows": 3, "neighbors": "replace"}, {"row": True}):
+        schema = connect(unit).schema
+        written = written_schema(schema)
+        assert read_schema(written).unit == schema.unit == read_unit(repr(schema.unit))
+        assert ("times" in written["unit"]) == ("rows" in unit)
+
+
+def test_a_few_rows_are_said_in_risk() -> None:
+    said = str(dp.risk(dp.Pure(epsilon=1, protects=dp.row(times=3, groups=2, by="region"))))
+    assert "up to 3 rows in each of up to 2 groups of region" in said
+    assert "these rows are in the data" in said
