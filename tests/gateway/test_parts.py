@@ -207,6 +207,16 @@ def test_what_is_settled_late_is_charged_to_its_parts(tmp_path: Path, within: An
     store.close()
 
 
+def test_a_late_question_that_is_charged_to_everything_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What remains to other parts would say how far it came."""
+    right = Purchase.costs
+    monkeypatch.setattr(Purchase, "costs", lambda self, said: right(self, {**said, "within": [[], 0]}))
+    with pytest.raises(AssertionError):
+        test_what_is_settled_late_is_charged_to_its_parts(tmp_path, [["2024-02"], 0])
+
+
 def test_a_person_is_charged_for_everything(tmp_path: Path) -> None:
     """One person may be in all months: a part is only a filter."""
     house = Months(tmp_path / "people", per=False)
