@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import random
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -85,6 +86,40 @@ def test_who_may_move_pays_in_two_parts(place: Place) -> None:
     charge(ledger._within("feb", "jan"), 1)
     assert left(ledger) == 0
     assert ledger.verify() == 5
+
+
+def test_who_moves_to_a_part_that_is_not_charged_pays_once() -> None:
+    """Two renewed parts forgave what everything had cost. Who moves elsewhere is not forgiven, and pays once."""
+    ledger = opened(protects=MOVES)
+    both = ledger._within("feb", "jan")
+    charge(ledger, 5)
+    both.renew(why="a new period of both")
+    charge(ledger._within("jan"), 2)
+    assert left(both) == 3
+    with pytest.raises(dp.BudgetExhausted):
+        charge(both, 4)
+    charge(both, 3)
+    assert left(both) == 0
+
+
+@pytest.mark.parametrize("seed", [0])
+def test_what_remains_is_what_fits(seed: int) -> None:
+    """After random charges and renewals of some parts, and of everything: a tenth more would be refused."""
+    chosen, ledger = random.Random(seed), opened(protects=MOVES)
+    for _ in range(12):
+        names = chosen.sample(("jan", "feb", "mar"), chosen.randrange(4))
+        view = ledger._within(*names) if names else ledger
+        if chosen.random() < 0.2:
+            view.renew(why="a new period")
+        else:
+            with suppress(dp.BudgetExhausted):
+                charge(view, chosen.randrange(1, 4))
+        seen = ledger._within("feb", "jan")
+        most = int(left(seen))
+        if most:
+            seen.after(tenths(most))
+        with pytest.raises(dp.BudgetExhausted):
+            seen.after(tenths(most + 1))
 
 
 def test_analysts_have_parts_under_those_of_the_data_set() -> None:
