@@ -185,6 +185,31 @@ def test_a_ledger_without_charges_on_parts_is_written_as_before() -> None:
 # --- the same request -------------------------------------------------------------------------------------------
 
 
+def test_a_ledger_with_parts_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """A file of the first version with parts: what was charged, renewed and answered stays what it was."""
+    file, stored = tmp_path / "clinic.ledger", Path(__file__).parents[1] / "fixtures" / "ledgers" / "parts.sql"
+    with closing(sqlite3.connect(file)) as database:
+        database.executescript(stored.read_text("utf-8"))
+    ledger = Ledger.adopt(file, why="moved to the tests")
+    assert ledger.verify() == 7
+    assert ledger.protects == WHO
+    assert [entry.parts for entry in ledger.entries()][1:4] == [(), ("2024-01",), ("2024-01", "2024-02")]
+    assert {part: str(budget.spent) for part, budget in ledger.parts.items()} == {
+        "2024-01": "ε = 1, δ = 1e-08",
+        "2024-02": "nothing",
+    }
+    ana = ledger.for_analyst("ana")
+    january = ana._within("2024-01")
+    assert [left(one) for one in (january, ana, ledger._within("2024-02"), ledger)] == [5, 5, 20, 10]
+    again = january.charge(tenths(5), asked="a count", key="k")
+    assert january.answer(again) == ([41], False)
+    charge(january, 5)
+    with pytest.raises(dp.BudgetExhausted):
+        charge(january, 1)
+    assert ledger.verify() == 8
+    ledger.close()
+
+
 def test_the_same_question_about_another_part_is_another_request() -> None:
     ledger = opened()
     jan, feb = ledger._within("jan"), ledger._within("feb")
