@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -27,6 +28,7 @@ from discreet.ledger.record import to_text
 from ..refusing import refuses
 from .a_desk import desk
 from .house import CITIES, COUNT, House
+from .served import Served
 from .small_house import SmallHouse
 from .wire_vault import Client
 
@@ -310,3 +312,39 @@ def test_two_parts_are_two_questions(house: Months) -> None:
     settings = load_settings(house.policy)[1]
     asked = [read_question({"sql": COUNT, **one}, settings) for one in ({}, {"parts": ["a"]}, {"parts": ["b"]})]
     assert len({one.words for one in asked}) == len({one.digest for one in asked}) == 3
+
+
+class ServedMonths(Served):
+    """A whole gateway, with an address for the PostgreSQL protocol."""
+
+    def __init__(self, folder: Path, gateway: str) -> None:
+        super().__init__(folder, gateway)
+        made = Months(folder, gateway)
+        self.unit, self.policy = made.unit, made.policy
+
+    ledger = Months.ledger
+
+
+@pytest.mark.slow
+def test_psycopg_names_a_part(tmp_path: Path) -> None:
+    place = 'http = "127.0.0.1:0"\npostgres = "127.0.0.1:0"\nanswer_after = 0'
+    house = ServedMonths(tmp_path / "clinic", place)
+    token = house.open("ada", epsilon=1)
+    house.serve("--not-isolated")
+    assert house.process.stdout is not None
+    host, _, port = house.process.stdout.readline().split()[1].removeprefix("postgresql://").rpartition(":")
+    given = {"host": host, "port": port, "user": "ada", "password": token, "dbname": "clinic"}
+    try:
+        with psycopg.connect(**given, options="-c discreet.part=2024-01", autocommit=True) as connection:
+            connection.execute("SET discreet.epsilon = 1")
+            assert connection.execute(COUNT).fetchall() == connection.execute(COUNT).fetchall()
+            connection.execute("SET discreet.part = '2024-02'")
+            assert connection.execute(COUNT).fetchall()
+            connection.execute("SET discreet.part = '2024-2'")
+            with pytest.raises(psycopg.Error):
+                connection.execute(COUNT)
+        reply = house.post(token, COUNT, json={"sql": COUNT, "parts": ["2024-03"], "epsilon": 1})
+        assert reply.status_code == 200
+        assert [entry.parts for entry in house.charges()] == [(month,) for month in MONTHS]
+    finally:
+        house.stop()
