@@ -150,6 +150,8 @@ def test_an_explanation_says_who_is_protected_and_that_no_row_is_left_out() -> N
     assert "at most 6 rows, 2 groups, 3 rows in a group" in said
     assert "No row is left out" in said
     assert "left out at random" not in said
+    data = connect(FEW).explain("SELECT COUNT(*) AS n FROM v", epsilon=1).data
+    assert (data["one_unit"], data["one_person"]) == ({"rows": 6, "groups": 1, "rows_in_group": 6}, None)
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,9 @@ def explain_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float 
     described = {"protects": data["protects"]}
     if repeated := data["one_row"]:
         described["one row"] = f"in at most {repeated:,} joined rows"
-    elif (bounds := data["one_person"]) and not data.get("limits"):
+    elif (bounds := data.get("one_unit") or data["one_person"]) and not data.get("limits"):
         within = f", {number_of(bounds['groups'], 'group')}, {number_of(bounds['rows_in_group'], 'row')} in a group"
-        who = "one unit" if plan.question.relation.person is None else "one person"
+        who = "one unit" if "one_unit" in data else "one person"
         described[who] = f"at most {number_of(bounds['rows'], 'row')}{within if data['keys'] else ''}"
     if parts := data.get("parts"):
         described["only in"] = ", ".join(parts)
@@ -136,11 +136,12 @@ def describe_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float
     """The same for other programs."""
     question, price, bounds = plan.question, plan.price, plan.bounds
     several = (price.guarantee.protects or Unit()).most_rows > 1
+    within = bounds and {"rows": bounds.rows, "groups": bounds.groups, "rows_in_group": bounds.per_group}
     facts: dict[str, Any] = {
         "question": question.line,
         "protects": describe_unit(price.guarantee.protects or Unit()),
         "one_row": bounds.rows if bounds is not None and question.relation.person is None and not several else None,
-        "one_person": bounds and {"rows": bounds.rows, "groups": bounds.groups, "rows_in_group": bounds.per_group},
+        "one_person": None if several else within,
         "groups": None if plan.groups is None else plan.groups.count,
         "keys": [key.name for key in question.keys],
         "noise": price.noise,
@@ -148,6 +149,8 @@ def describe_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float
         "columns": [_column(plan, output, confidence) for output in question.outputs],
         "measures": _measures(plan, confidence),
     }
+    if several:
+        facts["one_unit"] = within
     if (parts := parts_read(question.relation)) is not None:
         facts["parts"] = list(parts)
     if question.levels:
