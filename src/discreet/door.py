@@ -249,7 +249,7 @@ def _sensitivity_of(query: Any, mechanism: Any, sensitivity: Any, ledger: Ledger
             "nobody has more.",
             code="rows-per-person-missing",
         )
-    return query.sensitivity(ledger.protects, rows or 1)
+    return query.sensitivity(ledger.protects, ledger.protects.most_rows if rows is None else rows)
 
 
 def _read_sensitivity(mechanism: object, sensitivity: SensitivityLike, value: Data) -> Any:

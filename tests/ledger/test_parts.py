@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import random
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -87,6 +88,40 @@ def test_who_may_move_pays_in_two_parts(place: Place) -> None:
     assert ledger.verify() == 5
 
 
+def test_who_moves_to_a_part_that_is_not_charged_pays_once() -> None:
+    """Two renewed parts forgave what everything had cost. Who moves elsewhere is not forgiven, and pays once."""
+    ledger = opened(protects=MOVES)
+    both = ledger._within("feb", "jan")
+    charge(ledger, 5)
+    both.renew(why="a new period of both")
+    charge(ledger._within("jan"), 2)
+    assert left(both) == 3
+    with pytest.raises(dp.BudgetExhausted):
+        charge(both, 4)
+    charge(both, 3)
+    assert left(both) == 0
+
+
+@pytest.mark.parametrize("seed", [0])
+def test_what_remains_is_what_fits(seed: int) -> None:
+    """After random charges and renewals of some parts, and of everything: a tenth more would be refused."""
+    chosen, ledger = random.Random(seed), opened(protects=MOVES)
+    for _ in range(12):
+        names = chosen.sample(("jan", "feb", "mar"), chosen.randrange(4))
+        view = ledger._within(*names) if names else ledger
+        if chosen.random() < 0.2:
+            view.renew(why="a new period")
+        else:
+            with suppress(dp.BudgetExhausted):
+                charge(view, chosen.randrange(1, 4))
+        seen = ledger._within("feb", "jan")
+        most = int(left(seen))
+        if most:
+            seen.after(tenths(most))
+        with pytest.raises(dp.BudgetExhausted):
+            seen.after(tenths(most + 1))
+
+
 def test_analysts_have_parts_under_those_of_the_data_set() -> None:
     ledger = opened()
     ann, bob = (ledger.for_analyst(name, limit=tenths(5)) for name in ("ann", "bob"))
@@ -148,6 +183,31 @@ def test_a_ledger_without_charges_on_parts_is_written_as_before() -> None:
 
 
 # --- the same request -------------------------------------------------------------------------------------------
+
+
+def test_a_ledger_with_parts_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """A file of the first version with parts: what was charged, renewed and answered stays what it was."""
+    file, stored = tmp_path / "clinic.ledger", Path(__file__).parents[1] / "fixtures" / "ledgers" / "parts.sql"
+    with closing(sqlite3.connect(file)) as database:
+        database.executescript(stored.read_text("utf-8"))
+    ledger = Ledger.adopt(file, why="moved to the tests")
+    assert ledger.verify() == 7
+    assert ledger.protects == WHO
+    assert [entry.parts for entry in ledger.entries()][1:4] == [(), ("2024-01",), ("2024-01", "2024-02")]
+    assert {part: str(budget.spent) for part, budget in ledger.parts.items()} == {
+        "2024-01": "ε = 1, δ = 1e-08",
+        "2024-02": "nothing",
+    }
+    ana = ledger.for_analyst("ana")
+    january = ana._within("2024-01")
+    assert [left(one) for one in (january, ana, ledger._within("2024-02"), ledger)] == [5, 5, 20, 10]
+    again = january.charge(tenths(5), asked="a count", key="k")
+    assert january.answer(again) == ([41], False)
+    charge(january, 5)
+    with pytest.raises(dp.BudgetExhausted):
+        charge(january, 1)
+    assert ledger.verify() == 8
+    ledger.close()
 
 
 def test_the_same_question_about_another_part_is_another_request() -> None:

@@ -17,7 +17,7 @@ from discreet.errors import InvalidArgument, NotAllowed
 from discreet.exact.rational import check_count, check_positive, exactly
 from discreet.guarantees.accuracy import at_most
 from discreet.guarantees.guarantee import Approx
-from discreet.guarantees.unit import Unit, check_whole_person, row
+from discreet.guarantees.unit import Unit, check_one_row, check_whole_person, row
 from discreet.ledger import Ledger, cost_of
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.sampling import random_order
@@ -110,6 +110,8 @@ def source_of(sample: Any, ledger: Ledger | None, unprotected: Any, size: Any = 
         raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).", code="wrong-type")
     if ledger is not None and unprotected:
         raise NotAllowed("Rows under a ledger are protected. Leave out unprotected=.", code="study-protected")
+    if ledger is not None:
+        check_one_row(ledger.protects, "A study of a sample")
     columns = columns_of(sample, protects=None if ledger is None else ledger.protects)
     if ledger is not None and ledger.protects.column is not None:
         check_whole_person(ledger.protects, "A study of a sample")

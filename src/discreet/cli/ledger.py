@@ -24,7 +24,7 @@ from discreet.cli.output import clean
 from discreet.datasets.discovery import find_policy
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.unit import Unit
+from discreet.guarantees.unit import Unit, few_rows
 from discreet.ledger import Entry, Ledger, PartBudget
 from discreet.ledger.accounts import size_of
 from discreet.ledger.store import URLS
@@ -183,7 +183,7 @@ def _heading(ledger: Ledger, number: int) -> Panel:
 
 def _unit_text(unit: Unit) -> str:
     rows = "all rows" if unit.per is None else f"all rows in one {unit.per}"
-    who = "one row" if unit.column is None else f"one person, {rows} of one {unit.column}"
+    who = few_rows(unit) if unit.column is None else f"one person, {rows} of one {unit.column}"
     who = who if unit.lives_in is None else f"{who}, who lives in one {unit.lives_in}"
     return who if unit.neighbors == "add_or_remove" else f"{who}; neighbors by replacement"
 

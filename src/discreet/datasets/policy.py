@@ -30,7 +30,7 @@ QUESTIONS = 1000
 _TABLE = ("source", "public", "person", "through", *BOUNDS, "version", "columns", "hierarchies", "time")
 _COLUMN = ("type", "between", "choices", "frequency", "other")
 _TIME = ("column", "block", "arrived", "late")
-_UNIT = ("person", "group", "row", "neighbors", "per", "lives_in")
+_UNIT = ("person", "group", "row", "rows", "groups", "by", "neighbors", "per", "lives_in")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,14 +250,22 @@ def text_in(section: Mapping[str, Any], key: str, where: str) -> str | None:
 
 def _unit(section: Mapping[str, Any]) -> Unit:
     person, group = text_in(section, "person", "unit"), text_in(section, "group", "unit")
-    column, rows = person or group, section.get("row", False)
-    if rows not in (True, False) or [person is not None, group is not None, rows].count(True) != 1:
+    column, one, rows = person or group, section.get("row", False), section.get("rows")
+    said = [person is not None, group is not None, one, rows is not None]
+    if one not in (True, False) or said.count(True) != 1 or (isinstance(rows, bool)):
         raise InvalidArgument(
-            '[unit] must say who is protected. Write person = "patient_id", group = "household_id", or row = true.',
+            '[unit] must say who is protected. Write person = "patient_id", group = "household_id", row = true, or '
+            "rows = 3 for any 3 rows at once.",
             code="policy-unit",
         )
     return Unit(
-        column, section.get("neighbors", "add_or_remove"), section.get("per"), text_in(section, "lives_in", "unit")
+        column,
+        section.get("neighbors", "add_or_remove"),
+        section.get("per"),
+        text_in(section, "lives_in", "unit"),
+        rows,
+        section.get("groups"),
+        text_in(section, "by", "unit"),
     )
 
 

@@ -18,7 +18,7 @@ from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, P
 from discreet.guarantees.privacy_loss.compose import compose
 from discreet.guarantees.rules.best_of import Basic, Rule
 from discreet.guarantees.rules.once import Once
-from discreet.guarantees.unit import Unit
+from discreet.guarantees.unit import Unit, check_one_row
 from discreet.ledger import Ledger, cost_of
 from discreet.ledger.steps import Steps
 from discreet.mechanisms.protocol import meets, tidy
@@ -45,6 +45,7 @@ class StepPrice:
 def check_blocks(schema: Schema, horizon: Horizon) -> None:
     """Refuse a horizon that the tables and the unit cannot have. Only declarations decide."""
     unit = schema.unit
+    check_one_row(unit, "A standing question")
     if unit.lives_in is not None:
         raise InvalidArgument(
             "The unit is a person who lives in one part of the people, and a standing question is about blocks of "

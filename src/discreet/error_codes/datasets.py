@@ -143,6 +143,16 @@ COLUMNS = {
         "A unit is one person in one month, so each row must say when it happened.",
         '`[tables.visits.time]` with `column = "day"` and `block = "month"`',
     ),
+    "unit-groups": Explained(
+        "`groups = 2` in `[unit]` without `by`, `by` without `groups`, or a private table without that column",
+        "A unit of a few rows in a few groups counts the groups of one column, which each private table has.",
+        '`rows = 3`, `groups = 2` and `by = "region"`',
+    ),
+    "unit-several-rows": Explained(
+        "`dp.table`, a fit of a table, a study or a standing question under `dp.row(times=3)`; fewer rows there",
+        "What is known there is how far one row moves the result, and three rows move it three times as far.",
+        "a question in SQL, or `rows_per_person=3` in `dp.release` and `dp.learn`",
+    ),
     "unit-lives-in": Explained(
         '`lives_in = "region"` where no table has the column, several have, or its values are not declared',
         "One column of one table says where a person lives, and its declared values are the parts.",

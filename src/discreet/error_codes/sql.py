@@ -377,6 +377,16 @@ PLANS = {
         "A join repeats rows, so that one row could make a group appear.",
         "`choices` or `between` for the key in the policy",
     ),
+    "sql-join-several-rows": Explained(
+        "a join of private tables where several rows are protected at once, `rows = 3` in `[unit]`",
+        "Rows of one unit would meet each other, and their joined rows grow like a product.",
+        "a question about one private table, or people as the unit",
+    ),
+    "sql-several-rows-keys": Explained(
+        "`GROUP BY ROLLUP (region, city)`, or a sum without a range, by an undeclared key under `rows = 3`",
+        "Groups are chosen there by votes of people, and a few rows have several votes.",
+        "`choices` for the keys, `between` for summed columns, or one level at a time",
+    ),
     "sql-join-quantile": Explained(
         "`MEDIAN(x)` of joined private tables, where rows are protected",
         "Quantiles of repeated rows are not supported.",

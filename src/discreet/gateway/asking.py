@@ -14,11 +14,12 @@ from discreet.gateway.offices import check_arguments
 from discreet.gateway.settings import LONGEST, Settings, seconds_in
 from discreet.guarantees.accuracy import check_confidence
 
-OPTIONS = ("epsilon", "delta", "within", "confidence", "weights", "bounds")
-"""What a question is asked with, as in `Database.sql`."""
+OPTIONS = ("epsilon", "delta", "within", "confidence", "weights", "bounds", "parts")
+"""What a question is asked with, as in `Database.sql`, and the parts in which it is asked, as in `Database.part`."""
 _MORE = ("key", "format", "answer_after", "bought_only", "why")
 FORMATS = ("json", "csv", "arrow")
 _LONGEST_TEXT, _LONGEST_KEY, _LONGEST_REASON = 100_000, 200, 2000
+_MOST_PARTS, _LONGEST_PART = 1000, 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +106,8 @@ def read_options(arguments: Mapping[str, Any], settings: Settings) -> dict[str, 
     for name in ("within", "weights", "bounds"):
         if not isinstance(options.get(name, {}), dict):
             raise InvalidArgument(f'{name} must be an object, such as {{"n": 50}}.', code="wrong-type")
+    if "parts" in options:
+        _check_parts(options["parts"])
     if "epsilon" not in options and "within" not in options:
         if settings.question_default is None:
             raise InvalidArgument(
@@ -113,6 +116,17 @@ def read_options(arguments: Mapping[str, Any], settings: Settings) -> dict[str, 
             )
         options["epsilon"] = float(settings.question_default)
     return options
+
+
+def _check_parts(parts: Any) -> None:
+    """Refuse what names no parts. Whether there are such parts is said by whoever has the declarations."""
+    named = isinstance(parts, list) and 0 < len(parts) <= _MOST_PARTS
+    if not named or not all(isinstance(one, str) and 0 < len(one) <= _LONGEST_PART for one in parts):
+        raise InvalidArgument(
+            f'parts must be a list of 1 to {_MOST_PARTS:,} names, such as ["2024-01"]. Leave it out to ask about '
+            "everything.",
+            code="part-name",
+        )
 
 
 def text_of(arguments: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ def planned(database: Database, sql: str, options: Mapping[str, Any], *, finds: 
             refused.more = {"instead": instead}  # type: ignore[attr-defined]
         raise
     spends = getattr(database.ledger, "spends", True)  # who has no budget is told nothing of that of the data set
-    explained, left = asked.explain(options.get("confidence", 0.95), budget=spends), database.ledger.remaining
+    explained, left = asked.explain(options.get("confidence", 0.95), budget=spends), database.planner.ledger.remaining
     bought = finds and is_bought(asked)
     facts = {"epsilon": float(asked.epsilon), "bought": bought, "left": _shown(left), "text": str(explained)}
     facts["spends"] = spends
@@ -42,7 +42,7 @@ def _after(database: Database, asked: Prepared, left: Guarantee | None, *, bough
     """Whether all parts of the statement fit together, and what would remain after them."""
     owed = [] if bought else asked.owed()
     try:
-        return {"fits": True, "after": _shown(database.ledger.after(*owed) if owed else left)}
+        return {"fits": True, "after": _shown(database.planner.ledger.after(*owed) if owed else left)}
     except BudgetExhausted:
         return {"fits": False, "after": None}
 

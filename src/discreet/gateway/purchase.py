@@ -25,12 +25,16 @@ class Purchase:
     def __init__(self, vault: Vault, caller: Caller, asked: Asked, costs: Mapping[str, Any]) -> None:
         self._vault, self._caller, self._asked = vault, caller, asked
         self.account, self.before = account_of(caller), 0
-        self._ledger = vault.view(caller)
         self.costs(costs)
 
     def costs(self, said: Mapping[str, Any]) -> None:
-        """What the question costs, as a reader says."""
+        """What the question costs, and which parts it is charged to, as a reader says. A late question is charged like
+        one that is answered: to these alone, if its lane read nothing else.
+        """
         self._owed, self._epsilon = said["owed"], Fraction(said["epsilon"])
+        parts, division = said["within"]
+        whole = self._vault.view(self._caller)
+        self._ledger = whole._within(*parts, division=division) if parts else whole
 
     def begin(self) -> None:
         """Count the question against every limit, before anything is charged."""

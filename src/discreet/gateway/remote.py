@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -58,7 +59,7 @@ class RemoteDatabase(Closed):
                 "token must be the text that the gateway gave, such as os.environ['DISCREET_TOKEN'].",
                 code="remote-token",
             )
-        self.url = url.rstrip("/")
+        self.url, self.parts = url.rstrip("/"), None
         self._httpx = need("httpx", "gateway", "dp.remote")
         self._client = self._httpx.Client(
             headers={"Authorization": f"Bearer {token}", "User-Agent": "discreet"},
@@ -66,6 +67,24 @@ class RemoteDatabase(Closed):
             follow_redirects=False,
             trust_env=url.startswith("https"),  # no proxy may read what is sent without TLS
         )
+
+    parts: tuple[str, ...] | None
+    """The parts whose rows count. None if all do."""
+
+    def part(self, *names: str) -> RemoteDatabase:
+        """The same tables, of which only the rows in these parts count, as `Database.part` does. Whether there are such
+        parts is said by the gateway, when a question is asked.
+        """
+        if self.parts is not None:
+            raise InvalidArgument(
+                "This is a part already. Name all the parts at once, on the database: clinic.part(…).",
+                code="part-of-part",
+            )
+        if not names or not all(isinstance(name, str) and name for name in names):
+            raise InvalidArgument('Name at least one part, such as "2024-01".', code="part-name")
+        other = copy.copy(self)
+        other.parts = names
+        return other
 
     @property
     def tables(self) -> Tables:
@@ -99,7 +118,7 @@ class RemoteDatabase(Closed):
             epsilon=epsilon, delta=delta, within=within, confidence=confidence, weights=weights, bounds=bounds
         )
         headers = {"Accept": ARROW, "Idempotency-Key": f"{random_integer(128):032x}" if key is None else _key(key)}
-        return self._answer("POST", "/v1/questions", content=_asked(question, options), headers=headers)
+        return self._answer("POST", "/v1/questions", content=_asked(question, options, self.parts), headers=headers)
 
     def again(self, receipt: str) -> RemoteAnswer:
         """An answer that was bought before, by its receipt, for free."""
@@ -107,7 +126,7 @@ class RemoteDatabase(Closed):
 
     def explain(self, question: str, **options: Unpack[QuestionOptions]) -> Explanation:
         """What a question would cost and how large its error may be, with the options of `sql`. Spends nothing."""
-        found = self._json("POST", "/v1/plan", content=_asked(question, options))
+        found = self._json("POST", "/v1/plan", content=_asked(question, options, self.parts))
         text = found.pop("text", None)
         explanation = Explanation(text if isinstance(text, str) else json.dumps(found, ensure_ascii=False, indent=2))
         explanation.data = found
@@ -130,7 +149,7 @@ class RemoteDatabase(Closed):
         self._client.close()
 
     def __repr__(self) -> str:
-        return f"<RemoteDatabase: {self.url}>"
+        return f"<RemoteDatabase: {self.url}{'' if self.parts is None else '; in ' + ', '.join(self.parts)}>"
 
     def _repr_html_(self) -> str:
         return self.tables._repr_html_()
@@ -226,11 +245,12 @@ def _object(text: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _asked(question: str, options: QuestionOptions) -> bytes:
+def _asked(question: str, options: QuestionOptions, parts: Sequence[str] | None) -> bytes:
     """A question as JSON. Numbers mean the same decimals there."""
     if not isinstance(question, str):
         raise InvalidArgument("A question is a text in SQL, such as SELECT COUNT(*) FROM visits.", code="wrong-type")
     sent = {name: _plain(value, name) for name, value in options.items() if value is not None}
+    sent |= {} if parts is None else {"parts": list(parts)}
     try:
         return json.dumps({"sql": question, **sent}, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError:

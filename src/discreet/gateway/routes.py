@@ -76,6 +76,10 @@ QUESTION = {
     "confidence": _number("The confidence of errors, 0.95 by default.", exclusiveMinimum=0, exclusiveMaximum=1),
     "weights": {**_NUMBERS, "description": 'How ε is divided among the columns, such as {"n": 2, "cost": 1}.'},
     "bounds": _object('Bounds below those of the policy, such as {"rows_per_person": 3}.'),
+    "parts": _list(
+        'Only the rows in these parts count, such as ["2024-01"]. Only they are charged if each unit lives in one.',
+        "string",
+    ),
 }
 ANSWER_AFTER = _text("A longer time until the answer than that of the gateway, such as 10s.")
 _ANSWER = {

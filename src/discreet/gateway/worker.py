@@ -105,7 +105,7 @@ class Worker:
         begun = time.process_time()
         asked = self._prepared.pop(prepared_name(analyst, sql, options), None)
         if asked is None:
-            asked = self._database(analyst, others or (), spends=spends).prepare(sql, **options)
+            asked = self._prepare(sql, options, self._database(analyst, others or (), spends=spends))
         ledger = asked.planner.ledger
         if not isinstance(ledger, Replays):
             return self._answer(asked, key, form, options)
@@ -115,9 +115,11 @@ class Worker:
             with contextlib.suppress(NotBought):
                 return self._answer(asked, key, form, options)
         if others:  # whoever buys anything pays for all of it: a lane finds only what they bought themselves
-            asked = self._database(analyst).prepare(sql, **options)
+            asked = self._prepare(sql, options, self._database(analyst))
             owed = asked.owed(key=key)
-        costs = {"owed": [to_text(cost) for cost in owed], "epsilon": str(asked.epsilon if owed else 0)}
+        costs: dict[str, Any] = {"owed": [to_text(cost) for cost in owed], "epsilon": str(asked.epsilon if owed else 0)}
+        charged = asked.planner.ledger
+        costs["within"] = [list(charged._parts), charged._division]
         return Frame({"ok": True, "bought": False, **costs, "planned": time.process_time() - begun})
 
     @staticmethod
@@ -131,9 +133,19 @@ class Worker:
         """Plan a question that is likely to be asked next. There is no reply."""
         self._prepared.clear()
         with contextlib.suppress(Exception):  # it is said when it is asked
-            asked = self._database(analyst).prepare(sql, **options)
+            asked = self._prepare(sql, options, self._database(analyst))
             asked.owed()  # what it looks up and names is remembered
             self._prepared[prepared_name(analyst, sql, options)] = asked
+
+    def _prepare(self, sql: str, options: Mapping[str, Any], database: Database) -> Prepared:
+        """A question with its plan, in the parts that its options name."""
+        return self._in_parts(database, options).prepare(sql, **without_parts(options))
+
+    def _in_parts(self, database: Database, options: Mapping[str, Any]) -> Database:
+        """The same tables, of which only the rows in the parts of a question count. Its ledger is made from that of the
+        database, as it is now.
+        """
+        return database.part(*options["parts"]) if options.get("parts") else database
 
     def do_ready(self) -> Frame:
         """Say that what was told before is done."""
@@ -151,7 +163,8 @@ class Worker:
         """Explain a question, and if it `finds` answers, say whether it was bought. Of a refused one, say what to ask
         instead.
         """
-        return _json(planned(self._database(analyst, others or (), spends=spends), sql, options, finds=finds))
+        database = self._in_parts(self._database(analyst, others or (), spends=spends), options)
+        return _json(planned(database, sql, without_parts(options), finds=finds))
 
     def do_describe(self, sql: str, analyst: str, spends: bool) -> Frame:
         """The columns that an answer would have, without an ε."""
@@ -201,6 +214,11 @@ def limit_memory(engine: int, threads: int) -> None:
     held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     most = held + 2 * engine + threads * _PER_THREAD + ROOM
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def without_parts(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of `Database.sql`."""
+    return {name: value for name, value in options.items() if name != "parts"}
 
 
 def prepared_name(analyst: str, sql: str, options: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_count, check_delta, check_epsilon, exactly
 from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
-from discreet.guarantees.unit import Unit, row
+from discreet.guarantees.unit import Unit, check_rows, row
 from discreet.learn.automatic import is_auto, show_found
 from discreet.learn.surroundings import Sent, refuse_lost, warn_of_surroundings
 from discreet.ledger import Ledger, cost_of
@@ -61,7 +61,8 @@ class Private(Closed, BaseEstimator):  # type: ignore[misc]
         return self.ledger.protects
 
     def _rows(self) -> int:
-        return 1 if self.rows_per_person is None else check_count(self.rows_per_person, "rows_per_person")
+        unit = self._unit()
+        return unit.most_rows if self.rows_per_person is None else check_rows(unit, self.rows_per_person)
 
     def _goal(self) -> Approx:
         """The requested (ε,δ), pure if δ is 0."""

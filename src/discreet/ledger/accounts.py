@@ -204,8 +204,7 @@ def seen_by(standing: Standing, charged: Sequence[str], protects: Unit, find: Fi
             owns = find(name, None if replaced else charged)
             each = {(lost, 1) for lost in parts.losses(account.base, owns, charged, protects)}
             if replaced and len(charged) > 1:  # who may move between two of them pays in both
-                among = {part: owns.get(part, parts.nothing_alone(account.base)) for part in charged}
-                each |= {(lost, 2) for lost in parts.losses(account.base, among, charged, protects)}
+                each |= {(lost, 2) for lost in parts.losses_between(account.base, owns, charged)}
             spent = parts.worst(lost for lost, _ in each)
             account = account._replace(spent=spent, each=frozenset(each))
         elif account.divided is not None and not parts.is_exact(account.rule) and not account.rule.fits(account.spent):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 from typing import Any, NamedTuple
 
 from discreet.errors import InvalidArgument
@@ -214,8 +214,7 @@ def losses(base: Vector, owns: Mapping[str, Own], parts: Collection[str], protec
                 if n != m or one is fresh:
                     yield _lost_by_move(base, one, other)
         else:
-            tops = [sorted(column)[-2:] for column in zip(*(own.added for own in cases), strict=True)]
-            yield tuple([all_ + sum(two) for all_, two in zip(base, tops, strict=True)])
+            yield _lost_at_most(base, cases)
         return
     for part in parts:
         own = owns.get(part, fresh)
@@ -224,6 +223,24 @@ def losses(base: Vector, owns: Mapping[str, Own], parts: Collection[str], protec
             continue
         others = [other for name, other in owns.items() if name != part]
         yield from (_lost_by_move(base, own, other) for other in (fresh, *_distinct(others, 1)))
+
+
+def losses_between(base: Vector, owns: Mapping[str, Own], parts: Collection[str]) -> Iterator[Vector]:
+    """What the units have lost that may move from one of these parts to another: what is charged to both, they lose
+    twice.
+    """
+    fresh = nothing_alone(base)
+    cases = _distinct((owns.get(part, fresh) for part in parts), 2)
+    if len(cases) ** 2 <= 2 * _PAIRS:
+        yield from (_lost_by_move(base, one, other) for one, other in combinations(cases, 2))
+    else:
+        yield _lost_at_most(base, cases)
+
+
+def _lost_at_most(base: Vector, cases: Collection[Own]) -> Vector:
+    """What a unit has lost at most that may be in any two of many parts: the two largest of each coordinate."""
+    tops = [sorted(column)[-2:] for column in zip(*(own.added for own in cases), strict=True)]
+    return tuple([all_ + sum(two) for all_, two in zip(base, tops, strict=True)])
 
 
 def _distinct(owns: Iterable[Own], most: int) -> list[Own]:

@@ -308,10 +308,10 @@ class Subsampled:
     def guarantee(self, sensitivity: SensitivityLike) -> Guarantee:
         base = self.mechanism.guarantee(sensitivity)
         factors = pair_of(base)
-        if base.relation != "add_or_remove" or (base.protects is not None and base.protects.column is not None):
+        if base.relation != "add_or_remove" or (base.protects is not None and not base.protects.same_kind(row())):
             raise IncompatibleGuarantee(
-                "Poisson subsampling is proved for row(), added or removed: each row has a coin, so a person has "
-                "several. State the sensitivity for row()."
+                "Poisson subsampling is proved for row(), added or removed: each row has a coin, so a person or a few "
+                "rows have several. State the sensitivity for row()."
             )
         if len(factors) != 1 or factors[0][1] != 1:
             raise IncompatibleGuarantee("Subsample one mechanism at a time, and compose the subsampled ones.")

@@ -17,6 +17,7 @@ from discreet.sql.blocks import Time
 from discreet.sql.schema import BOUNDS, Column, Hierarchy, Schema, Table
 
 _UNIT = {"person": "column", "neighbors": "neighbors", "per": "per", "lives_in": "lives_in"}
+_FEW_ROWS = ("times", "groups", "by")
 _TABLE = ("public", "person", "through", *BOUNDS)
 _COLUMN = ("type", "between", "choices", "frequency", "declared", "other")
 _HIERARCHY = ("name", "levels", "groups", "totals", "column")
@@ -25,7 +26,7 @@ _HIERARCHY = ("name", "levels", "groups", "totals", "column")
 def written_schema(schema: Schema) -> dict[str, Any]:
     """Who is protected, and everything that is declared of tables and columns. No source and no version of data."""
     return {
-        "unit": {key: getattr(schema.unit, name) for key, name in _UNIT.items()},
+        "unit": {key: getattr(schema.unit, name) for key, name in _UNIT.items()} | _few_rows(schema.unit),
         "tables": {
             name: {key: getattr(table, key) for key in _TABLE}
             | {"columns": {c.name: {key: _written(getattr(c, key)) for key in _COLUMN} for c in table.columns.values()}}
@@ -36,9 +37,15 @@ def written_schema(schema: Schema) -> dict[str, Any]:
     }
 
 
+def _few_rows(unit: Unit) -> dict[str, Any]:
+    """The number of rows of a unit that has several."""
+    return {name: getattr(unit, name) for name in _FEW_ROWS if getattr(unit, name) is not None}
+
+
 def read_schema(words: Mapping[str, Any]) -> Schema:
     """The schema that was written."""
-    unit = Unit(**{name: words["unit"].get(key) for key, name in _UNIT.items()})
+    few = {name: words["unit"].get(name) for name in _FEW_ROWS}
+    unit = Unit(**{name: words["unit"].get(key) for key, name in _UNIT.items()}, **few)
     tables = {}
     for name, table in words["tables"].items():
         columns = {

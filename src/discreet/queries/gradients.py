@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from discreet.exact.rational import Number, check_count, exactly
-from discreet.guarantees.unit import Unit, row
+from discreet.exact.rational import Number, exactly
+from discreet.guarantees.unit import Unit, check_rows, row
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rows.examples import unit_of
 
@@ -17,5 +17,5 @@ def gradient_sensitivity(
     parts. Every part is a whole number of `unit_of(clip)` in each coordinate.
     """
     who = row() if unit is None else unit
-    parts = check_count(rows_per_person, "rows_per_person") * (2 if who.neighbors == "replace" else 1)
+    parts = check_rows(who, rows_per_person) * (2 if who.neighbors == "replace" else 1)
     return Sensitivity(exactly(clip) * parts, "L2", unit=unit, dimension=dimension, grain=unit_of(clip))

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.closing import Closed
-from discreet.exact.rational import check_count, sqrt_up
-from discreet.guarantees.unit import Unit
+from discreet.exact.rational import sqrt_up
+from discreet.guarantees.unit import Unit, check_rows
 from discreet.queries.sensitivity import Sensitivity
 
 Floats = NDArray[np.float64]
@@ -101,7 +101,7 @@ class WeightedSums(Closed):
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1, *, norm: str = "L1") -> Sensitivity:
         """How far one unit can move the answer."""
-        rows = check_count(rows_per_person, "rows_per_person")
+        rows = check_rows(unit, rows_per_person)
         replaced = unit.neighbors == "replace"
         ranges = [w * (2 if signed else 1) for w, signed in zip(self.weights, self.signed, strict=True)]
         if norm == "L2":

@@ -6,8 +6,8 @@ from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import Number, check_count, exactly
-from discreet.guarantees.unit import Unit
+from discreet.exact.rational import Number, exactly
+from discreet.guarantees.unit import Unit, check_rows
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Space
 from discreet.rows.containers import Data
@@ -31,13 +31,13 @@ class Query(Protocol):
 def largest_change(unit: Unit, rows_per_person: int, *, added: Number, replaced: Number) -> Fraction:
     """What one unit can change, given what one added row and one replaced row can change.
 
-    Promise: `k` added rows change k·added. A replaced row() is exchanged for one row. A replaced person may
-    come with fewer rows, even none, so each of its k rows is either replaced, or added or removed:
+    Promise: `k` added rows change k·added. A replaced row() is exchanged for one row, and each of a few rows for one. A
+    replaced person may come with fewer rows, even none, so each of its k rows is either replaced, or added or removed:
     k·max(added, replaced).
     """
     if not isinstance(unit, Unit):
         raise InvalidArgument("unit must be row() or person('column').", code="wrong-type")
-    rows = check_count(rows_per_person, "rows_per_person")
+    rows = check_rows(unit, rows_per_person)
     if unit.neighbors == "add_or_remove":
         return rows * exactly(added)
     if unit.column is None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_count
-from discreet.guarantees.unit import Unit
+from discreet.guarantees.unit import Unit, check_one_row
 from discreet.queries.sensitivity import Sensitivity
 
 WHOLE = 2**20
@@ -72,8 +72,11 @@ class ShareProducts(Closed):
         return np.array([self.grain * total for total in totals] + [None], dtype=object)[:-1]
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1, *, norm: str = "L1") -> Sensitivity:
-        """1 for an added or removed unit, 2 in L1 and √2 in L2 for a replaced one, whatever its number of rows."""
+        """1 for an added or removed unit, 2 in L1 and √2 in L2 for a replaced one, whatever its number of rows. Only
+        the rows of a person share: a unit of several rows is refused.
+        """
         check_count(rows_per_person, "rows_per_person")
+        check_one_row(unit, "A query of shares")
         replaced = unit.neighbors == "replace"
         if norm == "L2":
             return Sensitivity(Fraction(141422, 100000) if replaced else 1, "L2", unit, len(self.pairs), self.grain)

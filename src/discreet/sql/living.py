@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from discreet.errors import InvalidArgument
+from discreet.guarantees.unit import few_rows
 from discreet.ledger.exact import digest, exact_text
 from discreet.sql.blocks import NULL, OTHER, read_name
 
@@ -19,6 +20,18 @@ if TYPE_CHECKING:
 MOST_HOMES = 1000
 """A person lives in one of at most so many declared parts."""
 _TIMES = ("date", "timestamp")
+
+
+def check_groups(schema: Schema) -> None:
+    """Check that each private table has the column whose groups a unit has few of."""
+    unit = schema.unit
+    for table in schema.tables.values():
+        if unit.by is not None and not table.public and unit.by not in table.columns:
+            raise InvalidArgument(
+                f"A unit is {few_rows(unit)}, and {table.name} has no column {unit.by}. Correct by, or write public = "
+                "true if the table is about nobody.",
+                code="unit-groups",
+            )
 
 
 def check_times(schema: Schema) -> None:
@@ -31,10 +44,12 @@ def check_times(schema: Schema) -> None:
 
 
 def _check_without_time(schema: Schema, table: Table) -> None:
-    of_people = schema.unit.per is not None and schema.unit.column is not None
-    if of_people and not table.public and table.through is None:
+    unit = schema.unit
+    needed = unit.per is not None and (unit.column is not None or unit.most_rows > 1)
+    if needed and not table.public and table.through is None:
+        who = few_rows(unit) if unit.column is None else f"one person in one {unit.per}"
         raise InvalidArgument(
-            f"A unit is one person in one {schema.unit.per}, and {table.name} does not say when its rows happened. "
+            f"A unit is {who}, and {table.name} does not say when its rows happened. "
             f'Add [tables.{table.name}.time] with column = "day", or write public = true if it is about nobody.',
             code="unit-needs-time",
         )

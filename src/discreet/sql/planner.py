@@ -19,6 +19,7 @@ from discreet.exact.randomness import random_integer
 from discreet.exact.rational import Number, check_delta, check_epsilon, exactly, significant
 from discreet.exact.search import bisect, bracket, geometric
 from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.guarantees.unit import check_one_row
 from discreet.ledger import Identity, Ledger, cost_of, version_of
 from discreet.ledger.exact import exact_text
 from discreet.releases import Release
@@ -43,7 +44,7 @@ from discreet.sql.pricing.centers import center_of, middle_of
 from discreet.sql.pricing.choice_of_noise import added_or_removed, choose_noise, shares_of, weights_of
 from discreet.sql.pricing.clipping import Clip, Clipping, clipping_of, share_centered, to_center
 from discreet.sql.pricing.found_rows import counts_values_only, rows_bound, support_bound, wants_rows
-from discreet.sql.pricing.key_choice import SMALL, chooses_first, has_open_keys, key_choice, need_delta
+from discreet.sql.pricing.key_choice import SMALL, check_votes, chooses_first, has_open_keys, key_choice, need_delta
 from discreet.sql.pricing.levels import LevelShares, level_shares
 from discreet.sql.pricing.price import Price
 from discreet.sql.pricing.relation import Relation, Scan, parts_read
@@ -211,6 +212,7 @@ class Planner:
         clipped = self._is_clipped(question, terms)
         if not chooses_first(question, self._most_groups(question, terms), clipped=clipped):
             return None
+        check_votes(self.schema.unit)
         slack = check_delta(terms.delta)
         need_delta(slack)
         share = check_epsilon(terms.epsilon) / (len(question.aggregates) + 1)
@@ -222,7 +224,7 @@ class Planner:
             return None
         if question.relation.person is None:
             return 1
-        bounds = bounds_of(question, MOST_GROUPS_SHOWN, self._frequency, terms.bounds)
+        bounds = bounds_of(question, MOST_GROUPS_SHOWN, self._frequency, terms.bounds, self.schema.unit)
         return None if bounds is None else bounds.groups
 
     def _computable(self, question: Question, terms: Terms) -> Plan:
@@ -253,14 +255,15 @@ class Planner:
         """
         groups, number = groups_of(question), self._number_of_groups(question, terms)
         if bounds is None:
-            bounds = bounds_of(question, number, self._frequency, terms.bounds)
+            bounds = bounds_of(question, number, self._frequency, terms.bounds, self.schema.unit)
         if bounds is None and self.wants_rows(question, terms):
             bounds = Bounds(1, 1, 1)
         clipping = self._clipping(question, terms, searched)
         if question.relation.person is None and bounds is not None and (clipping is not None or question.uncentered):
             raise NotAllowed(
-                "Rows are protected, and the question may use one row several times, so the ranges of summed and "
-                "averaged values must be known. Declare between for their columns, or sum before the join.",
+                "Rows are protected, and the question may use one row several times, or several rows of a unit. So the "
+                "ranges of summed and averaged values must be known. Declare between for their columns, or sum before "
+                "the join.",
                 code="sql-no-bounds",
             )
         if clipping is not None and clip is None:
@@ -359,6 +362,7 @@ class Planner:
         """The rows of a query, within bounds, for a release that is not an answer in SQL. `value` is one number per
         row, on a public grid.
         """
+        check_one_row(self.schema.unit, "A release of rows that is not an answer in SQL")
         asked = rows_in(source, self.schema, value)
         terms = Terms(epsilon, delta)
         check_epsilon(epsilon)
@@ -398,7 +402,7 @@ class Planner:
 
     def _bounded(self, asked: RowsAsked, found: Bounds | None = None) -> BoundedRows:
         """The rows within declared bounds, or within bounds that were found."""
-        bounds = found or bounds_of(asked.question, 1, self._frequency, {})
+        bounds = found or bounds_of(asked.question, 1, self._frequency, {}, self.schema.unit)
         rows = BoundedRows(asked, bounds, self.engine)
         check_computable(asked.question, self.engine, rows.enforced)
         return rows

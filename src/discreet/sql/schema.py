@@ -21,7 +21,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_count
 from discreet.guarantees.unit import Block, Unit
 from discreet.sql.blocks import FirstBlocks, Time
-from discreet.sql.living import check_times, home_of, parts_named
+from discreet.sql.living import check_groups, check_times, home_of, parts_named
 
 Type = Literal["integer", "number", "text", "boolean", "date", "timestamp", "other"]
 ORDERED: tuple[Type, ...] = ("integer", "number", "date", "timestamp")
@@ -336,6 +336,7 @@ class Schema:
                 continue
             self._check_path(table)
         check_times(self)
+        check_groups(self)
         if self.unit.lives_in is not None:
             self.home  # noqa: B018 (it raises if nothing says where a person lives)
         if self.parts is not None:

@@ -15,6 +15,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, check_delta, check_epsilon
 from discreet.guarantees.accuracy import check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
+from discreet.guarantees.unit import check_rows
 from discreet.ledger import Ledger, cost_of
 from discreet.mechanisms.counts.step_tallies import StepTallies
 from discreet.releases import NOT_PRIVATE
@@ -133,7 +134,8 @@ def sequential(
             "groups, and make sure that nobody has more.",
             code="rows-per-person-missing",
         )
-    rows_per_person = check_count(1 if rows_per_person is None else rows_per_person, "rows_per_person")
+    unit = ledger.protects
+    rows_per_person = unit.most_rows if rows_per_person is None else check_rows(unit, rows_per_person)
     check_epsilon(epsilon)
     goal = Approx(epsilon=epsilon, delta=delta) if check_delta(delta) else Pure(epsilon=epsilon)
     mechanism = StepTallies.for_guarantee(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from discreet.closing import Closed, closed
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument
-from discreet.guarantees.unit import check_whole_person
+from discreet.guarantees.unit import check_one_row, check_whole_person
 from discreet.ledger import Ledger
 from discreet.releases import Release
 from discreet.rows.containers import Data
@@ -174,6 +174,7 @@ def table(
     if not isinstance(ledger, Ledger):
         raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).", code="wrong-type")
     check_whole_person(ledger.protects, "A table in memory")
+    check_one_row(ledger.protects, "A table in memory")
     person = ledger.protects.column
     said = {} if types is None else dict(types)
     for name, kind in said.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from discreet import Approx, Pure, person, row
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
 from discreet.guarantees.meaning.units import _MOST, for_unit
+from discreet.guarantees.unit import Unit
 from discreet.sql.blocks import name_of
 
 MONTH, WHOLE = person("id", per="month"), person("id")
@@ -74,3 +76,64 @@ def test_how_many_must_be_said_where_it_is_not_known() -> None:
             for_unit(Pure(epsilon=1, protects=MONTH), WHOLE, times=wrong)
     with pytest.raises(InvalidArgument):
         for_unit(Pure(epsilon=1, protects=MONTH), "person")
+
+
+FEW = row(times=3, groups=2, by="region")
+
+
+@pytest.mark.parametrize(
+    ("own", "asked", "times"),
+    [
+        (row(), row(times=5), 5),
+        (row(), FEW, 6),
+        (row(per="month"), FEW, 6),
+        (row(), row(times=3, per="month"), 3),
+        (row(times=2), row(times=5), 3),
+        (row(times=4), FEW, 2),
+        (row(times=8), FEW, 1),
+        (FEW, row(times=7, groups=5, by="region"), 9),
+        (FEW, row(times=2, groups=1, by="region"), 1),
+        (row(neighbors="replace"), row(times=4, neighbors="replace"), 4),
+    ],
+)
+def test_a_few_rows_are_so_many_steps(own: Any, asked: Any, times: int) -> None:
+    assert for_unit(Pure(epsilon=1, protects=own), asked) == Pure(epsilon=times, protects=asked)
+
+
+def test_a_few_rows_of_a_person() -> None:
+    assert for_unit(Pure(epsilon=1, protects=row(times=3)), WHOLE, times=7) == Pure(epsilon=3, protects=WHOLE)
+    with pytest.raises(InvalidArgument):
+        for_unit(Pure(epsilon=1, protects=row()), FEW, times=6)
+
+
+def test_every_set_of_rows_is_made_of_so_many_units() -> None:
+    """By hand, for rows in groups: a set that a larger unit allows is cut into so many smaller units."""
+    for own_rows, own_groups, rows, groups in itertools.product((1, 2), (1, 2), (1, 2, 3), (1, 2, 3)):
+        own = Unit(None, times=own_rows, groups=own_groups, by="region")
+        asked = Unit(None, times=rows, groups=groups, by="region")
+        steps = for_unit(Pure(epsilon=1, protects=own), asked).epsilon  # type: ignore[attr-defined]
+        cut = [-(-rows // own_rows)] * groups  # in each group, one piece after the other
+        taken = 0
+        while any(cut):
+            for place in [n for n, left in enumerate(cut) if left][:own_groups]:
+                cut[place] -= 1
+            taken += 1
+        assert taken <= steps
+
+
+@pytest.mark.parametrize(
+    ("own", "asked"),
+    [
+        (FEW, row(times=6)),
+        (FEW, row(times=3, groups=2, by="city")),
+        (FEW, WHOLE),
+        (row(times=3, per="month"), row(times=3)),
+        (row(times=3, per="month"), WHOLE),
+        (row(times=3, neighbors="replace"), row(times=3)),
+        (row(times=3, groups=2, by="a", neighbors="replace"), row(times=6, groups=2, by="a", neighbors="replace")),
+        (WHOLE, FEW),
+    ],
+)
+def test_other_rows_are_refused(own: Any, asked: Any) -> None:
+    with pytest.raises(IncompatibleGuarantee):
+        for_unit(Pure(epsilon=1, protects=own), asked, times=None if asked.column is None else 5)

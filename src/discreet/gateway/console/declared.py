@@ -87,7 +87,11 @@ def _protected(table: Mapping[str, Any]) -> str:
     unit = re.search(r"""person\((['"])(.*?)\1""", str(table["protects"]))
     per = re.search(r"""per=(['"])(\w+)\1""", str(table["protects"]))
     block = f" in each {per[2]}" if per else ""
-    who = f"protects each person ({unit[2]}){block}" if unit else "protects each row"
+    few = re.search(r"times=(\d+)(?:, groups=(\d+), by=(['\"])(.*?)\3)?", str(table["protects"]))
+    rows = (
+        f"up to {few[1]} rows" + (f" in each of {few[2]} groups of {few[4]}" if few[2] else "") if few else "each row"
+    )
+    who = f"protects each person ({unit[2]}){block}" if unit else f"protects {rows}"
     path = f", through {table['through']}" if table["through"] else ""
     bounds = [
         f"{many:,} {what if many == 1 else what + 's'}"

@@ -30,7 +30,7 @@ from discreet.gateway.wire.values import Column, Described, Notice, Refusal
 from discreet.ledger.record import read_guarantee
 
 _MOST_REMEMBERED, _LONGEST_REMEMBERED = 200, 2**15
-_OF_PLANS = ("epsilon", "delta", "within", "confidence")
+_OF_PLANS = ("epsilon", "delta", "within", "confidence", "parts")
 
 
 class Vault(Protocol):

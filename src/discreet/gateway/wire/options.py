@@ -25,6 +25,7 @@ OF_QUESTIONS = {
     "discreet.confidence": "With which confidence errors hold.",
     "discreet.mode": "answer, replay (what was bought), preview (no rows, but the cost) or rehearse (made-up rows).",
     "discreet.errors": "Where errors are shown: columns, notice or off.",
+    "discreet.part": "Only the rows in these parts count, such as 2024-01. Several are separated by commas.",
     "discreet.answer_after": "A longer time until an answer than that of the gateway, such as 10s.",
 }
 """What may be set for the questions of a session."""
@@ -326,6 +327,26 @@ def within_of(value: str) -> dict[str, float]:
     return found
 
 
+_PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^",]*[^",\s]))\s*(?:,|$)')
+
+
+def parts_of(value: str) -> list[str]:
+    """The names of parts, from a text such as 2024-01, 2024-02. One with a comma in it is in double quotes."""
+    found, place = [], 0
+    while place < len(value):
+        one = _PART.match(value, place)
+        if one is None:
+            raise _invalid("discreet.part", value, "Write the names of parts, such as 2024-01, 2024-02.")
+        found.append(one[2] if one[1] is None else one[1].replace('""', '"'))
+        place = one.end()
+    return found
+
+
+def _part(name: str, value: str) -> str:
+    parts_of(value)
+    return value
+
+
 def _within(name: str, value: str) -> str:
     within_of(value)
     return value
@@ -386,6 +407,7 @@ _CHECKS: dict[str, Any] = {
     "discreet.delta": _number,
     "discreet.confidence": _number,
     "discreet.within": _within,
+    "discreet.part": _part,
     "discreet.mode": _one_of(*MODES),
     "discreet.errors": _one_of(*ERRORS),
     "client_encoding": _encoding,
@@ -415,13 +437,13 @@ def _read_only(name: str) -> Refusal:
 
 # --- how a question is asked --------------------------------------------------------------------------------
 
-_WORDS = "epsilon|delta|confidence|mode|errors|answer_after|key"
+_WORDS = "epsilon|delta|confidence|mode|errors|answer_after|part|key"
 _WITHIN = rf"within\s*[=:]?\s+{_NAME}\s*=\s*{_NUMBER}(?:\s*,\s*(?!(?:{_WORDS}|within)\b){_NAME}\s*=\s*{_NUMBER})*"
 _SAID = re.compile(
     rf"\s*(?:(?P<name>{_WORDS})\s*=\s*(?P<value>[^\s,;]+)|(?P<within>{_WITHIN}))\s*(?:[,;]\s*|$|(?<=\s))"
 )
 _OURS = re.compile(
-    rf"\s*(?:discreet\s*[:.]?\s*(?={_WORDS}|within)|(?=(?:epsilon|delta|confidence)\s*[=:]|within\s*[=:]?\s))"
+    rf"\s*(?:discreet\s*[:.]?\s*(?={_WORDS}|within)|(?=(?:epsilon|delta|confidence)\s*[=:]|part\s*=|within\s*[=:]?\s))"
 )
 _BEGINS_WITHIN = re.compile(rf"\s*within\s*[=:]?\s+{_NAME}\s*=")
 
@@ -456,7 +478,9 @@ def _unreadable(comment: str, why: str = "A comment says how this question is as
 def options_of(comments: Iterable[str], settings: Settings) -> Options:
     """How a question is asked: what its comments say, and else what the session says."""
     said = said_in(comments)
-    known = {name: settings.get(f"{OWN}{name}") for name in ("delta", "confidence", "mode", "errors", "answer_after")}
+    known = {
+        name: settings.get(f"{OWN}{name}") for name in ("delta", "confidence", "mode", "errors", "answer_after", "part")
+    }
     if "epsilon" not in said and "within" not in said:
         known |= settings.how_much()
     found = {name: value for name, value in {**known, **said}.items() if value}
@@ -475,4 +499,6 @@ def options_of(comments: Iterable[str], settings: Settings) -> Options:
     for name in ("answer_after", "key"):
         if name in found:
             arguments[name] = found[name]
+    if "part" in found:
+        arguments["parts"] = parts_of(found["part"])
     return Options(arguments, cast(Mode, found["mode"]), cast(Any, found["errors"]))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from discreet import html
 from discreet.exact.rational import exactly
 from discreet.guarantees.meaning.curve import posterior_of
-from discreet.guarantees.unit import Unit
+from discreet.guarantees.unit import Unit, few_rows
 
 if TYPE_CHECKING:
     from discreet.guarantees.meaning.risk import Risk
@@ -80,6 +80,8 @@ def _rounded(value: Fraction, digits: int, *, up: bool) -> Decimal:
 def _who(risk: Risk) -> str:
     unit = risk.guarantee.protects
     thing = "row" if unit is not None and unit.column is None else "person"
+    if unit is not None and unit.most_rows > 1:
+        return few_rows(unit) if risk.people == 1 else f"{risk.people:,} times {few_rows(unit)}"
     if risk.people == 1:
         return f"one {thing}"
     return f"{risk.people:,} {'rows' if thing == 'row' else 'people'} together, such as a household"
@@ -88,7 +90,7 @@ def _who(risk: Risk) -> str:
 def _those(risk: Risk) -> str:
     unit = risk.guarantee.protects
     row = unit is not None and unit.column is None
-    if risk.people == 1:
+    if risk.people == 1 and not (unit is not None and unit.most_rows > 1):
         return "this row" if row else "this person"
     return "these rows" if row else "these people"
 
@@ -96,6 +98,8 @@ def _those(risk: Risk) -> str:
 def _unit(unit: Unit | None) -> str:
     if unit is None:
         return "Privacy unit: one unit, which this guarantee does not name. State it with protects=dp.person('…')."
+    if unit.column is None and unit.most_rows > 1:
+        return f"Privacy unit: {few_rows(unit)}. Somebody with more rows is protected as a group of such units."
     if unit.column is None:
         return (
             "Privacy unit: one row (event-level). Somebody with several rows is protected as a group of that many rows."
@@ -112,7 +116,7 @@ def _neighbors(risk: Risk) -> str:
 def _question(risk: Risk) -> str:
     those = _those(risk)
     if risk.about == "presence":
-        return f"{those} {'is' if risk.people == 1 else 'are'} in the data"
+        return f"{those} {'is' if those.startswith('this ') else 'are'} in the data"
     return f"the data of {those} has the first of two given values"
 
 
@@ -165,7 +169,7 @@ def not_promised(risk: Risk) -> list[str]:
             "It is about being in the data. Ask about a value of somebody who is known to be in it separately."
         )
     if unit is not None and unit.column is None:
-        found.append("It is not for a person with several rows.")
+        found.append(f"It is not for a person with {'more' if unit.most_rows > 1 else 'several'} rows.")
     return found
 
 

@@ -23,7 +23,7 @@ from discreet.guarantees.generalization import (
 )
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.privacy_loss.compose import LossDistribution
-from discreet.guarantees.unit import Unit, row
+from discreet.guarantees.unit import Unit, check_rows, row
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import TAUGHT, TIGHT, check_calibration, least_noise, meets, plain_sensitivity, tidy
@@ -37,7 +37,7 @@ _NOISES: dict[Kind, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "la
 
 def one_row(unit: Unit, rows_per_person: int = 1) -> Sensitivity:
     """How far an added, removed or replaced row moves a sum. A person has one row, because rows must be independent."""
-    if check_count(rows_per_person, "rows_per_person") != 1:
+    if check_rows(unit, rows_per_person) != 1:
         raise InvalidArgument(
             "Rows of one person are not independent: give one row for each person.", code="rows-not-independent"
         )

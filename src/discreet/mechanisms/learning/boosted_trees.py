@@ -15,7 +15,7 @@ from discreet.exact import samplers
 from discreet.exact.rational import Number, check_bound, check_count, check_positive, exactly
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.unit import Unit, row
+from discreet.guarantees.unit import Unit, check_rows, row
 from discreet.mechanisms.learning.descent_noise import StepNoise, calibrate_noise
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.lattice import from_lattice
@@ -216,7 +216,7 @@ def leaf_sensitivity(clip: Number, classes: int, unit: Unit | None = None, rows_
     twice the clip. Only these coordinates move, by whole units.
     """
     who = row() if unit is None else unit
-    parts = check_count(rows_per_person, "rows_per_person") * (2 if who.neighbors == "replace" else 1)
+    parts = check_rows(who, rows_per_person) * (2 if who.neighbors == "replace" else 1)
     return Sensitivity(
         exactly(clip) * parts, "L2", unit=unit, dimension=max(2, classes * parts), grain=slope_unit(clip)
     )

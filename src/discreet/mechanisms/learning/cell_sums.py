@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.exact import samplers
-from discreet.exact.rational import check_count, exactly, significant, sqrt_up
+from discreet.exact.rational import exactly, significant, sqrt_up
 from discreet.guarantees.guarantee import Guarantee, Pure
-from discreet.guarantees.unit import Unit
+from discreet.guarantees.unit import Unit, check_rows
 from discreet.mechanisms.learning.deviations import D, calibrate_noise, noisy_units, within_deviations
 from discreet.mechanisms.noise.lattice import from_lattice, step_for
 from discreet.mechanisms.protocol import is_pure
@@ -124,7 +124,7 @@ class Stage:
 def stages_sensitivity(stages: Sequence[Stage], unit: Unit | None, rows_per_person: int) -> Sensitivity:
     """How far one unit moves all stages together, in deviations or scales of their noise."""
     replaced = unit is not None and unit.neighbors == "replace"
-    moved, rows = sum((stage.moved(replaced) for stage in stages), Fraction(0)), check_count(rows_per_person, "rows")
+    moved, rows = sum((stage.moved(replaced) for stage in stages), Fraction(0)), check_rows(unit, rows_per_person)
     every = sum(stage.coordinates for stage in stages)
     if stages[0].noise == "laplace":
         return Sensitivity(rows * moved, "L1", unit=unit, dimension=every)

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import check_count, exactly, significant
+from discreet.exact.rational import exactly, significant
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.conversions import gaussian_delta, largest_mu, smallest_epsilon
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.privacy_loss.compose import compose
-from discreet.guarantees.unit import Unit, row
+from discreet.guarantees.unit import Unit, check_rows, row
 from discreet.mechanisms.learning.descent import Descent
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.lattice import from_lattice
@@ -70,7 +70,7 @@ class CenteredDescent:
     def moved(unit: Unit | None, columns: int, rows_per_person: int = 1) -> Sensitivity:
         """How far one unit can move the sum of rows."""
         replaced = unit is not None and unit.neighbors == "replace"
-        rows = check_count(rows_per_person, "rows_per_person")
+        rows = check_rows(unit, rows_per_person)
         return Sensitivity(rows * (2 if replaced else 1), "L2", unit, columns, STEP)
 
     @property

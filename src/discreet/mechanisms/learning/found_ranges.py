@@ -13,7 +13,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, check_positive, exactly, significant, sqrt_up
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee, Pure
-from discreet.guarantees.unit import Unit, row
+from discreet.guarantees.unit import Unit, check_rows, row
 from discreet.mechanisms.learning.deviations import allowed_move, calibrate_noise, within_deviations
 from discreet.mechanisms.learning.seen_ranges import EVEN, FIRST, LAST, SIZES, Cut, declared_cut, seen_sizes
 from discreet.mechanisms.noise.gaussian import Gaussian
@@ -87,7 +87,7 @@ class FoundRanges:
 
     def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
         """How far one unit can move all histograms together, in deviations or scales of the noise."""
-        rows, ends = check_count(rows_per_person, "rows_per_person"), 2 if _replaces(unit) else 1
+        rows, ends = check_rows(unit, rows_per_person), 2 if _replaces(unit) else 1
         drawn = [
             weight
             for weight, outer in zip(self.weights, self._ends, strict=True)

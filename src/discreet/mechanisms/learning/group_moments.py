@@ -14,7 +14,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, check_positive, exactly, significant, sqrt_up
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.unit import Unit, row
+from discreet.guarantees.unit import Unit, check_rows, row
 from discreet.mechanisms.learning.deviations import calibrate_noise, noisy_units, within_deviations
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.lattice import step_for
@@ -82,7 +82,7 @@ class GroupMoments:
         if unit is not None and unit.neighbors == "replace":
             inside = self.features * _furthest(s, q)
             squared = max(inside, squared * min(self.groups, 2))  # with one group it may still be left out
-        rows = check_count(rows_per_person, "rows_per_person")
+        rows = check_rows(unit, rows_per_person)
         return Sensitivity(rows * sqrt_up(squared), "L2", unit=unit, dimension=self._every)
 
     @property

@@ -16,7 +16,7 @@ from discreet.exact import samplers
 from discreet.exact.rational import check_count, sqrt_up
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.unit import Unit, row
+from discreet.guarantees.unit import Unit, check_rows, row
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.noise.lattice import from_lattice
@@ -131,7 +131,7 @@ def forest_sensitivity(
 ) -> Sensitivity:
     """How far one unit can move all leaves of all trees: in L1 for Laplace noise, in L2 for Gaussian."""
     who = row() if unit is None else unit
-    rows, moved = check_count(rows_per_person, "rows_per_person"), _moved(trees, classes)
+    rows, moved = check_rows(who, rows_per_person), _moved(trees, classes)
     twice = 2 if who.neighbors == "replace" else 1
     amount = Fraction(moved * twice * rows) if pure else rows * sqrt_up(Fraction(moved * twice))
     grain = Fraction(1) if classes is not None else UNIT

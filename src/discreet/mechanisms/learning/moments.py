@@ -14,7 +14,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_bound, check_count, check_positive, exactly, significant, sqrt_up
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.unit import Unit, row
+from discreet.guarantees.unit import Unit, check_rows, row
 from discreet.mechanisms.learning.deviations import calibrate_noise, noisy_units, within_deviations
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.lattice import step_for
@@ -105,7 +105,7 @@ class Moments:
         squared = own + c
         if unit is not None and unit.neighbors == "replace":  # replaced by another row, or by one that is left out
             squared = max(squared, 2 * (own - min(_lowest(a, s + p * u, x) + t * u for u in (-y, y))))
-        rows = check_count(rows_per_person, "rows_per_person")
+        rows = check_rows(unit, rows_per_person)
         return Sensitivity(
             rows * sqrt_up(squared), "L2", unit=unit, dimension=sum(map(self._coordinates, self._released))
         )

@@ -14,7 +14,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, check_positive, exactly
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.unit import Unit, row
+from discreet.guarantees.unit import Unit, check_rows, row
 from discreet.mechanisms.learning.certified_minimum import Problem, SmoothLoss, minimum
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.protocol import plain_sensitivity
@@ -62,7 +62,7 @@ class PrivateMinimizer:
     def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
         """How far one unit can move the weights before noise."""
         who, problem = row() if unit is None else unit, self._problem
-        rows = check_count(rows_per_person, "rows_per_person") * (2 if who.neighbors == "replace" else 1)
+        rows = check_rows(who, rows_per_person) * (2 if who.neighbors == "replace" else 1)
         moved = rows * problem.lipschitz * problem.row_norm / problem.ridge + 2 * problem.distance(Fraction(0))
         return Sensitivity(moved, "L2", unit=unit, dimension=self.dimension)
 

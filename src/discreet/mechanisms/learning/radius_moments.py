@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import Number, check_bound, check_count, check_positive, exactly, significant, sqrt_up
+from discreet.exact.rational import Number, check_bound, check_positive, exactly, significant, sqrt_up
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.unit import Unit, row
+from discreet.guarantees.unit import Unit, check_rows, row
 from discreet.mechanisms.learning.deviations import calibrate_noise, noisy_units, within_deviations
 from discreet.mechanisms.learning.moments import Moments
 from discreet.mechanisms.noise.lattice import step_for
@@ -69,8 +69,8 @@ class RadiusMoments:
 
     def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
         """How far one unit can move rings and moments together, in deviations of their noise."""
-        rows = check_count(rows_per_person, "rows_per_person")
-        own, replaced = self.moments.sensitivity(unit), unit is not None and unit.neighbors == "replace"
+        rows = check_rows(unit, rows_per_person)
+        own, replaced = self.moments.sensitivity(unit and unit.one), unit is not None and unit.neighbors == "replace"
         squared = own.exact**2 + (1 + replaced) / exactly(self.rings) ** 2
         return Sensitivity(rows * sqrt_up(squared), "L2", unit=unit, dimension=own.dimension + RINGS)
 

@@ -12,7 +12,7 @@ from discreet.exact.rational import check_count, exactly
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee, ZeroConcentrated
 from discreet.guarantees.rules.coordinates import stated_rho
-from discreet.guarantees.unit import Unit, row
+from discreet.guarantees.unit import Unit, check_rows, row
 from discreet.mechanisms.learning.descent import Descent
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.protocol import tidy
@@ -94,7 +94,7 @@ class TunedDescent:
         """
         if not isinstance(guarantee, Approx) or not exactly(guarantee.delta):
             raise InvalidArgument("A private search needs a delta, such as 1e-6.", code="needs-delta")
-        who, rows = row() if unit is None else unit, check_count(rows_per_person, "rows_per_person")
+        who, rows = row() if unit is None else unit, check_rows(unit, rows_per_person)
         chosen = Selection.for_guarantee(guarantee, tries=tries)
         whole = exactly(chosen.run.rho)  # type: ignore[attr-defined]
         run = ZeroConcentrated(rho=tidy(whole), protects=who)

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import Number, check_count, check_positive, exactly, significant
+from discreet.exact.rational import Number, check_positive, exactly, significant
 from discreet.exact.search import bisect
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee, Pure
-from discreet.guarantees.unit import Unit, row
+from discreet.guarantees.unit import Unit, check_rows, row
 from discreet.mechanisms.noise.gaussian import Gaussian, taught_deviation
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.noise.lattice import from_lattice
@@ -194,7 +194,7 @@ def feature_sensitivity(
     features: FourierFeatures | RandomFeatures, public: bool, unit: Unit | None, rows_per_person: int
 ) -> Sensitivity:
     """How far one unit can move a sum of features. `public` if the constant feature is not drawn."""
-    who, rows = row() if unit is None else unit, check_count(rows_per_person, "rows_per_person")
+    who, rows = row() if unit is None else unit, check_rows(unit, rows_per_person)
     one = features.without_constant() if public and isinstance(features, FourierFeatures) else Fraction(1)
     moved = max(one, features.distance()) if who.neighbors == "replace" else one
     whole = (rows * moved / features.unit).__ceil__() * features.unit

@@ -14,7 +14,7 @@ from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.guarantees.privacy_loss.compose import LossDistribution, compose
 from discreet.guarantees.privacy_loss.pairs import LaplacePair
-from discreet.guarantees.unit import Unit
+from discreet.guarantees.unit import Unit, check_rows
 from discreet.mechanisms.protocol import plain_sensitivity, tidy
 from discreet.mechanisms.quantiles.quantile import BETWEEN, Quantile, Runs
 from discreet.queries.ranks import places_of
@@ -65,7 +65,7 @@ class QuantileInterval:
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
         """How many rows one unit can add, remove or replace."""
-        return Sensitivity(check_count(rows_per_person, "rows_per_person"), "Linf", unit, grain=1)
+        return Sensitivity(check_rows(unit, rows_per_person), "Linf", unit, grain=1)
 
     def guarantee(self, sensitivity: SensitivityLike) -> LossDistribution:
         moved = plain_sensitivity(sensitivity, "Linf")

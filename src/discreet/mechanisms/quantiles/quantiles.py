@@ -14,13 +14,13 @@ from typing import Any, Self
 import numpy as np
 
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import Number, check_count, check_positive, check_probability, exactly, significant
+from discreet.exact.rational import Number, check_positive, check_probability, exactly, significant
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.guarantees.privacy_loss.compose import Factors, LossDistribution
 from discreet.guarantees.privacy_loss.derived_pairs import BoundedRangePair, ConcentratedPair, EitherPair
 from discreet.guarantees.privacy_loss.finite_pairs import ResponsePair
-from discreet.guarantees.unit import Relation, Unit, row
+from discreet.guarantees.unit import Relation, Unit, check_rows, row
 from discreet.mechanisms.protocol import least_noise, meets, plain_sensitivity, tidy
 from discreet.mechanisms.quantiles.cut import SPLITS, choose_cut, choose_point
 from discreet.mechanisms.quantiles.quantile import lattice_of
@@ -128,7 +128,7 @@ class Quantiles:
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
         """How many rows one unit can add, remove or replace."""
-        return Sensitivity(check_count(rows_per_person, "rows_per_person"), "Linf", unit, grain=1)
+        return Sensitivity(check_rows(unit, rows_per_person), "Linf", unit, grain=1)
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> LossDistribution:
         """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""

@@ -8,12 +8,12 @@ from fractions import Fraction
 from typing import Any, Protocol, Self
 
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import Number, check_count, check_probability, exactly, significant
+from discreet.exact.rational import Number, check_probability, exactly, significant
 from discreet.exact.search import bisect, bracket, geometric
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee, ZeroConcentrated
 from discreet.guarantees.rules.coordinates import stated_delta, stated_rho
-from discreet.guarantees.unit import Unit
+from discreet.guarantees.unit import Unit, check_rows
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.protocol import meets, rows_moved, tidy
 from discreet.mechanisms.selection.private_selection import Selection, Tries
@@ -121,7 +121,7 @@ class JudgedRuns:
         """The least noise for which the whole keeps `guarantee`. Each of `of` makes a candidate that keeps the given ρ
         for the given number of rows. `judging` is the share of the ρ of a run that pays for its measurements.
         """
-        count, share = check_count(rows, "rows"), check_probability(judging, "judging")
+        count, share = check_rows(unit, rows), check_probability(judging, "judging")
         if not isinstance(guarantee, Approx | ZeroConcentrated) or not exactly(getattr(guarantee, "delta", 1)):
             raise InvalidArgument("Judged runs need a delta, such as 1e-6.", code="needs-delta")
         selection = None if tries is None else Selection.for_guarantee(guarantee, tries=tries)

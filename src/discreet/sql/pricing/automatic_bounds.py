@@ -192,7 +192,7 @@ def _edge(column: Column, bin: int, *, outer: bool) -> int | float:
 
 def _frequency(schema: Schema, origin: Origin, epsilon: Fraction) -> AutomaticBound:
     """The maximum number of rows that share a value. One row more or less changes it by at most one."""
-    bound = Sensitivity(1, "L1", schema.unit, grain=1)
+    bound = Sensitivity(schema.unit.most_rows, "L1", schema.unit, grain=1)
     noise = _whole(bound, epsilon)
     margin = float(noise.error(0.95))
 
@@ -304,8 +304,10 @@ def _typical(measure: Measure) -> float:
 
 
 def _of_one(unit: Unit) -> int:
-    """A unit is in one bin. If it is replaced, it leaves one bin and enters another."""
-    return 1 if unit.neighbors == "add_or_remove" else 2
+    """Each row of a unit, or one value of a person, is in one bin. If it is replaced, it leaves one and enters
+    another.
+    """
+    return unit.most_rows * (1 if unit.neighbors == "add_or_remove" else 2)
 
 
 def _whole(bound: Sensitivity, epsilon: Fraction) -> Laplace:

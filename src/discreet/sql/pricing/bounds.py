@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 
 from discreet.engines.dialect import ROWS_OF_ONE
 from discreet.errors import InvalidArgument, NotAllowed
-from discreet.sql.expressions import Field
+from discreet.guarantees.unit import Unit
+from discreet.sql.expressions import Field, Ref
 from discreet.sql.pricing.relation import (
     MOST_JOINED,
     Both,
@@ -25,16 +26,18 @@ from discreet.sql.pricing.relation import (
     rows_compared,
     rows_of_person,
 )
-from discreet.sql.question import Bounds, Question
+from discreet.sql.question import Bounds, Key, Question
 from discreet.sql.schema import BOUNDS, validate_bound
 
 Frequency = Callable[[Relation, tuple[Field, ...]], int]
 """How many rows of a public relation share the values of these fields, at most."""
 
 
-def bounds_of(question: Question, groups: int, frequency: Frequency, asked: Mapping[str, int]) -> Bounds | None:
-    """The bounds of one person, which a question may lower, or of one row that joins repeat. None for a row that
-    appears once, and for a person whose rows nobody bounds. `groups` is the total number of groups.
+def bounds_of(
+    question: Question, groups: int, frequency: Frequency, asked: Mapping[str, int], unit: Unit
+) -> Bounds | None:
+    """The bounds of one person, which a question may lower, of one row that joins repeat, or of a few rows. None for a
+    row that appears once, and for a person whose rows nobody bounds. `groups` is the total number of groups.
     """
     relation = question.relation
     if relation.person is None:
@@ -42,7 +45,10 @@ def bounds_of(question: Question, groups: int, frequency: Frequency, asked: Mapp
             raise InvalidArgument(
                 "Single rows are protected, so bounds= has no meaning here. Remove it.", code="rows-protected"
             )
-        return _repeated(question, frequency)
+        repeated = _repeated(question, frequency)
+        return (
+            repeated if unit.most_rows == 1 else _of_several(question, unit, 1 if repeated is None else repeated.rows)
+        )
     if (joined := rows_compared(relation)) > MOST_JOINED:
         raise NotAllowed(
             f"One person could have {joined:,} joined rows, and at most {MOST_JOINED:,} are supported. Join fewer of a "
@@ -98,6 +104,43 @@ def _repeated(question: Question, frequency: Frequency) -> Bounds | None:
             code="sql-join-quantile",
         )
     return Bounds(most, most if question.keys else 1, most, swapped=swapped)
+
+
+def _of_several(question: Question, unit: Unit, repeated: int) -> Bounds:
+    """The bounds of a few rows, each of which joins with public tables repeat.
+
+    Promise: each row moves the answer by itself, so a few rows move it by as many times what one moves. If the answer
+    is grouped by the column `by`, each group has the rows of one group of the unit, and a unit is in so many groups.
+    """
+    if any(isinstance(one, Few) for one in parts_of(question.relation)):
+        raise NotAllowed(
+            "A join of private tables is not supported where several rows are protected at once: their rows meet. "
+            "Ask about one table, or protect people.",
+            code="sql-join-several-rows",
+        )
+    most = unit.most_rows * repeated
+    if most > ROWS_OF_ONE:
+        raise NotAllowed(
+            f"The protected rows could be in {most:,} joined rows. Protect fewer, or join fewer tables.",
+            code="sql-join-too-many",
+        )
+    if not question.keys:
+        return Bounds(most, 1, most)
+    if unit.groups is None or not any(_is_group(key, unit, question.relation) for key in question.keys):
+        return Bounds(most, most, most)
+    return Bounds(most, unit.groups if len(question.keys) == 1 else most, most // unit.groups)
+
+
+def _is_group(key: Key, unit: Unit, relation: Relation) -> bool:
+    """Whether a key is the column `by` itself, so that no group of the answer has rows of two of its groups. A union
+    may put two columns into one, and what the policy moves to one value is one group.
+    """
+    scans = [part.table.name for part in parts_of(relation) if isinstance(part, Scan) and not part.public]
+    if len(scans) != 1 or not isinstance(key.expr, Ref) or key.expr.field.origin != (scans[0], unit.by):
+        return False
+    column = key.expr.field
+    kept = column.other is None and column.between is None
+    return kept and (column.choices is not None or column.type in ("integer", "date", "boolean"))
 
 
 def stability(relation: Relation, frequency: Frequency) -> Counter[str]:

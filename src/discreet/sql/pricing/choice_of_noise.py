@@ -14,7 +14,8 @@ from discreet.errors import InvalidArgument, NotAllowed
 from discreet.exact.rational import check_delta, check_epsilon, check_positive, exactly, significant, sqrt_up
 from discreet.exact.search import bisect
 from discreet.guarantees.conversions import largest_mu
-from discreet.guarantees.guarantee import Approx, Pure, ZeroConcentrated
+from discreet.guarantees.guarantee import Approx, Guarantee, Pure, ZeroConcentrated
+from discreet.guarantees.meaning.groups import for_group
 from discreet.guarantees.privacy_loss.compose import compose
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.combine import Composed, PerGroup
@@ -61,12 +62,28 @@ def choose_noise(
     need_delta(slack)
     left = total * Fraction(len(question.aggregates), len(question.aggregates) + 1)
     offer = offers.best(left, slack / 2)
-    keys = 1 if bounds is None else bounds.groups
-    goal = added_or_removed(total - left, slack - offer.delta, unit)
-    chosen = KeySelection.for_guarantee(goal, keys_per_person=keys)
+    chosen, promised = _selection(unit, bounds, total - left, slack - offer.delta)
     mechanism = SelectedGroups(selection=chosen, answers=offer.mechanism)
-    guarantee = compose([chosen.guarantee().stated_for(unit), offer.guarantee])
+    guarantee = compose([promised, offer.guarantee])
     return replace(offer, mechanism=mechanism, guarantee=guarantee, delta=slack, epsilon=total)
+
+
+def _selection(unit: Unit, bounds: Bounds | None, epsilon: Fraction, delta: Fraction) -> tuple[KeySelection, Guarantee]:
+    """How groups are chosen whose keys are not declared, and what that promises.
+
+    Promise: groups are counted in rows if rows are protected, and each row has one key. A few rows are as many steps of
+    one row, and the choice keeps (ε,δ) over all of them: one row has ε/k, and a δ that adds up to the given one.
+    """
+    if unit.most_rows == 1:
+        goal = added_or_removed(epsilon, delta, unit)
+        chosen = KeySelection.for_guarantee(goal, keys_per_person=1 if bounds is None else bounds.groups)
+        return chosen, chosen.guarantee().stated_for(unit)
+    steps = unit.most_rows * (1 if unit.neighbors == "add_or_remove" else 2)
+    each = min(epsilon, Fraction(LARGE)) / steps
+    every = exactly(math.expm1(float(each) * steps) / math.expm1(float(each))) * (1 + Fraction(1, 10**6))
+    chosen = KeySelection.for_guarantee(Approx(epsilon=each, delta=delta / every))
+    of_one = Approx(epsilon=1 / exactly(chosen.scale), delta=Fraction(chosen.delta))
+    return chosen, replace(for_group(of_one, steps), protects=unit)
 
 
 def added_or_removed(epsilon: Fraction, delta: Fraction, unit: Unit) -> Approx:
@@ -227,21 +244,29 @@ class NoiseChoice:
 
     @property
     def _full_groups(self) -> int:
-        """In how many groups one unit has as many rows as it may, if it has all that it may have.
+        """In how many groups one unit has as many rows as it may, if it has all that it may have. All rows of a unit of
+        several rows are taken to be in one.
 
         Promise: losses of choices are at most in proportion to the rows that move them, and choices in two groups that
         r and s rows move are dominated by one that r + s rows move: ranges of log-ratios add. So nobody learns more
         from rows that are spread over more groups.
         """
-        if self.bounds is None:
+        if self.bounds is None or self.unit.most_rows > 1:
             return 1
         return min(self.bounds.groups, -(-self.bounds.rows // self.bounds.per_group))
+
+    @property
+    def _rows_in_group(self) -> int:
+        """How many rows of one unit are in such a group."""
+        if self.bounds is None:
+            return 1
+        return self.bounds.rows if self.unit.most_rows > 1 else self.bounds.per_group
 
     def _quantile(self, measure: Measure, epsilon: Fraction) -> tuple[Any, Sensitivity]:
         """A quantile in each group, with intervals wide enough that those of all quantiles in a row hold at once. A
         replaced unit can leave some groups and enter others, which moves more than if it stays in its groups.
         """
-        rows = 1 if self.bounds is None else self.bounds.per_group
+        rows = self._rows_in_group
         apart = self.unit.neighbors == "replace" and bool(self.question.keys)
         groups = self._full_groups * (2 if apart else 1)
         chooser = QuantileInterval.for_guarantee(
@@ -268,7 +293,7 @@ class NoiseChoice:
                 code="sql-too-many-groups",
             )
         moved = Sensitivity(
-            largest_change(self.unit, 1 if self.bounds is None else self.bounds.per_group, added=1, replaced=1),
+            largest_change(self.unit, self._rows_in_group, added=1, replaced=1),
             "Linf",
             self.unit,
             monotone=self.unit.neighbors == "add_or_remove",

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.engines.engine import Engine
-from discreet.errors import InvalidArgument
+from discreet.errors import InvalidArgument, NotAllowed
 from discreet.guarantees.guarantee import Approx
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.selection.common_keys import CommonKeys
@@ -79,6 +79,16 @@ def with_shown(question: Question, keys: list[tuple[Any, ...]], schema: Schema) 
     )
     shown = replace(question, keys=known, shown=tuple(keys))
     return replace(shown, meaning=identity_of(shown, schema))
+
+
+def check_votes(unit: Unit) -> None:
+    """Refuse to choose groups by votes if a unit has several of them."""
+    if unit.most_rows > 1:
+        raise NotAllowed(
+            "Several rows are protected at once, and groups whose keys are not declared are then supported for one "
+            "level, and for values with ranges. Declare the keys (choices), or ask for each level by itself.",
+            code="sql-several-rows-keys",
+        )
 
 
 def need_delta(delta: Fraction) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet import html
 from discreet.errors import BudgetExhausted
-from discreet.guarantees.unit import Unit
+from discreet.guarantees.unit import Unit, few_rows
 from discreet.ledger import Ledger
 from discreet.sql.expressions import Ref
 from discreet.sql.plan import Plan
@@ -26,6 +26,9 @@ IMAGINED = (1_000, 100_000)
 _CAVEAT = """\
 Rows beyond these bounds are left out at random, and values outside their declared range are moved to its
 ends: errors are about what is left. Nothing was spent."""
+_WHOLE = """\
+No row is left out. Values outside their declared range are moved to its ends: errors are about what is left.
+Nothing was spent."""
 _CLIPPED = """\
 No bound is declared. The limits on what one person may add are found privately, and people above them are
 scaled down, all their numbers alike. The noise is stated in units of these limits. The answer says what the
@@ -57,9 +60,10 @@ def explain_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float 
     described = {"protects": data["protects"]}
     if repeated := data["one_row"]:
         described["one row"] = f"in at most {repeated:,} joined rows"
-    elif (bounds := data["one_person"]) and not data.get("limits"):
+    elif (bounds := data.get("one_unit") or data["one_person"]) and not data.get("limits"):
         within = f", {number_of(bounds['groups'], 'group')}, {number_of(bounds['rows_in_group'], 'row')} in a group"
-        described["one person"] = f"at most {number_of(bounds['rows'], 'row')}{within if data['keys'] else ''}"
+        who = "one unit" if "one_unit" in data else "one person"
+        described[who] = f"at most {number_of(bounds['rows'], 'row')}{within if data['keys'] else ''}"
     if parts := data.get("parts"):
         described["only in"] = ", ".join(parts)
     number = "those with enough people" if data["groups"] is None else f"{data['groups']:,}"
@@ -83,7 +87,9 @@ def explain_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float 
     measures = [[m["name"], f"{100 * m['share']:.3g}%", *_moved_and_noise(m)] for m in data["measures"]]
     expected = ["column", "is", f"expected error ({100 * confidence:.6g}%)"], columns
     shared = ["noisy number", "share of ε", "one unit moves it by", "noise"], measures
-    caveat, asked = _CLIPPED if data.get("limits") else _CAVEAT, data["question"]
+    unit = plan.price.guarantee.protects or Unit()
+    bounded = _CAVEAT if unit.most_rows == 1 else _WHOLE
+    caveat, asked = _CLIPPED if data.get("limits") else bounded, data["question"]
     explanation = Explanation("\n\n".join([asked, lines(described), _grid(*expected), _grid(*shared), caveat]))
     tables = html.table(*expected), html.table(*shared, numbers=(1, 2, 3))
     explanation._page = "".join([html.code(asked), html.facts(described), *tables, html.note(caveat)])
@@ -129,11 +135,13 @@ def _after(needs: Sequence[int]) -> str:
 def describe_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0.95) -> dict[str, Any]:
     """The same for other programs."""
     question, price, bounds = plan.question, plan.price, plan.bounds
+    several = (price.guarantee.protects or Unit()).most_rows > 1
+    within = bounds and {"rows": bounds.rows, "groups": bounds.groups, "rows_in_group": bounds.per_group}
     facts: dict[str, Any] = {
         "question": question.line,
         "protects": describe_unit(price.guarantee.protects or Unit()),
-        "one_row": bounds.rows if bounds is not None and question.relation.person is None else None,
-        "one_person": bounds and {"rows": bounds.rows, "groups": bounds.groups, "rows_in_group": bounds.per_group},
+        "one_row": bounds.rows if bounds is not None and question.relation.person is None and not several else None,
+        "one_person": None if several else within,
         "groups": None if plan.groups is None else plan.groups.count,
         "keys": [key.name for key in question.keys],
         "noise": price.noise,
@@ -141,6 +149,8 @@ def describe_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float
         "columns": [_column(plan, output, confidence) for output in question.outputs],
         "measures": _measures(plan, confidence),
     }
+    if several:
+        facts["one_unit"] = within
     if (parts := parts_read(question.relation)) is not None:
         facts["parts"] = list(parts)
     if question.levels:
@@ -164,9 +174,12 @@ def _measures(plan: Plan, confidence: float) -> list[dict[str, Any]]:
     if (chosen := plan.price.selection) is None:
         return listed
     used, whole = chosen.guarantee().largest_loss, plan.price.guarantee.largest_loss
-    taken = float(used / whole) if used and whole else 0.0
-    choice = {"name": "people, to choose groups", "share": taken, "moved_by": float(chosen.keys_per_person)}
-    choice |= {"error": chosen.error(confidence).amount, "of": f"people; {chosen.threshold:,} are enough"}
+    unit = plan.price.guarantee.protects or Unit()
+    steps = 1 if unit.most_rows == 1 else unit.most_rows * (1 if unit.neighbors == "add_or_remove" else 2)
+    taken = float(steps * used / whole) if used and whole else 0.0
+    who = "people" if unit.most_rows == 1 else "rows"
+    choice = {"name": f"{who}, to choose groups", "share": taken, "moved_by": float(steps * chosen.keys_per_person)}
+    choice |= {"error": chosen.error(confidence).amount, "of": f"{who}; {chosen.threshold:,} are enough"}
     return [*(column | {"share": column["share"] * (1 - taken)} for column in listed), choice]
 
 
@@ -253,7 +266,7 @@ def _grid(head: list[str], rows: list[list[str]]) -> str:
 
 def describe_unit(unit: Unit) -> str:
     rows = "all rows" if unit.per is None else f"all rows in one {unit.per}"
-    who = "one row" if unit.column is None else f"one person ({rows} of one {unit.column})"
+    who = few_rows(unit) if unit.column is None else f"one person ({rows} of one {unit.column})"
     who = who if unit.lives_in is None else f"{who}, who lives in one {unit.lives_in}"
     return who if unit.neighbors == "add_or_remove" else f"{who}, replaced by another"
 

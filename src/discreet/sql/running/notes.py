@@ -70,7 +70,9 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
             "the noise, which is promised, and what scaling took off, which is estimated: as much as it left."
         )
     if plan.bounds is not None and plan.question.relation.person is None:
-        notes.append(f"One row takes part in at most {number_of(plan.bounds.rows, 'joined row')}.")
+        several = plan.price.guarantee.protects is not None and plan.price.guarantee.protects.most_rows > 1
+        who, what = ("The protected rows take", "row") if several else ("One row takes", "joined row")
+        notes.append(f"{who} part in at most {number_of(plan.bounds.rows, what)}.")
     elif plan.bounds is not None and not (plan.clipping and all(m.is_added for m in plan.question.measures)):
         kinds = {measure.kind for measure in plan.question.measures if not measure.is_added}
         values = kinds == {"distinct"} and (plan.clipping or not any(m.is_added for m in plan.question.measures))
@@ -94,8 +96,8 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
         open_keys = ", ".join(key.name for key in plan.question.keys if key.domain is None)
         fewer = "lower groups_per_person, " if chosen.keys_per_person > 1 else ""
         notes.append(
-            f"Groups with fewer than about {chosen.threshold:,} people are not shown. To see more, declare choices for "
-            f"{open_keys}, {fewer}or spend more ε: explain says the bar before you pay."
+            f"Groups with fewer than about {chosen.threshold:,} {_counted(plan)} are not shown. To see more, declare "
+            f"choices for {open_keys}, {fewer}or spend more ε: explain says the bar before you pay."
         )
     if plan.bar is not None:
         open_keys, many = ", ".join(plan.open_keys), max(plan.bar)
@@ -116,6 +118,12 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
                 f"{number_of(ahead, 'row')} more."
             )
     return (*notes, *_notes_on_shown(plan.question, plan.price.selection is not None or plan.bar is not None))
+
+
+def _counted(plan: Plan) -> str:
+    """What the groups are counted in."""
+    unit = plan.price.guarantee.protects
+    return "people" if unit is None or unit.most_rows == 1 else "rows"
 
 
 def _notes_on_parts(plan: Plan) -> list[str]:
