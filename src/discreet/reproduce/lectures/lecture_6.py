@@ -7,7 +7,7 @@ from typing import Any
 import discreet as dp
 from discreet.reproduce import game
 from discreet.reproduce.course import AdvancedTaught
-from discreet.reproduce.experiment import Experiment, ReportColumn, promise
+from discreet.reproduce.experiment import Experiment, ReportColumn
 
 REPEATED = ((0.1, 10), (0.1, 100), (0.1, 1000), (0.01, 100), (0.01, 1000), (0.01, 10_000))
 """ε of one mechanism, and how many of them there are."""
@@ -80,7 +80,7 @@ def approximate_composition() -> Experiment:
         title=f"Lecture 6 · k adaptive (ε, {EACH_DELTA:g})-DP mechanisms are together (ε̂, 2kδ)-DP · ε̂",
         source="L6.T1",
         columns=(
-            ReportColumn("promise", "(ε, δ) of one", "given"),
+            ReportColumn("epsilon", "ε of one", "given", "g"),
             ReportColumn("times", "k", "given", ",d"),
             ReportColumn("delta", "2kδ", "given", ".0e"),
             ReportColumn("taught", "ε̂, Theorem 1", "taught", ".3f"),
@@ -101,7 +101,6 @@ def _approximate_row(epsilon: float, times: int) -> dict[str, Any]:
     noise = dp.Gaussian.for_guarantee(each, sensitivity=1).guarantee(sensitivity=1)
     return {
         "epsilon": epsilon,
-        "promise": promise(epsilon, EACH_DELTA),
         "times": times,
         "delta": delta,
         "taught": taught(each, times, 0.5),

@@ -30,7 +30,7 @@ def attack() -> Experiment:
         title="Thesis, table 1 · Does Edi have diabetes? · the attacker asks for Q₄ and Q₅, the sums of the first rows",
         source="the thesis, introduction; T.3.6",
         columns=(
-            ReportColumn("promise", "ε of both", "given"),
+            ReportColumn("epsilon", "ε of both", "given", "g"),
             ReportColumn("scale_taught", "b, noise on\neach sum", "taught", ".1f"),
             ReportColumn("scale_tight", "b, noise on\neach group", "tight", ".1f"),
             ReportColumn("allowed", "guesses right,\nat most", "taught", ".4f"),
@@ -41,8 +41,8 @@ def attack() -> Experiment:
         ),
         rows=(_without_noise(), *map(_row, EPSILONS)),
         notes=(
-            "Guesses are right half of the time without any data. At most: e^ε/(1+e^ε), for any attacker and any ε-DP",
-            "answers. Each sum: Laplace noise 2/ε on Q₄ and on Q₅, since one patient may be in both. Each group: the first",
+            "The first row has no noise. Guesses are right half of the time without any data. At most: e^ε/(1+e^ε), for any",
+            "attacker and any ε-DP answers. Each sum: Laplace noise 2/ε on Q₄ and on Q₅, since one patient may be in both. Each group: the first",
             "four and Edi are disjoint, so noise 1/ε on each of the two counts keeps the same ε, and Q₅ is their sum.",
             f"Observed: {ATTACKS:,} attacks with diabetes and as many without.",
         ),
@@ -81,7 +81,6 @@ def _without_noise() -> dict[str, Any]:
     certain = sums(1)[1] - sums(1)[0] == 1 and sums(0)[1] - sums(0)[0] == 0
     return {
         "epsilon": None,
-        "promise": "no noise",
         "scale_taught": None,
         "scale_tight": None,
         "allowed": None,
@@ -96,7 +95,6 @@ def _row(epsilon: float) -> dict[str, Any]:
     each, group = noise_on_sums(epsilon), noise_on_groups(epsilon)
     return {
         "epsilon": epsilon,
-        "promise": f"{epsilon:g}",
         "scale_taught": float(each.scale),
         "scale_tight": float(group.scale),
         "allowed": 1 / (1 + math.exp(-epsilon)),
