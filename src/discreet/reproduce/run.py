@@ -97,9 +97,7 @@ def _not_writable(out: Path) -> InvalidArgument:
     )
 
 
-def _run(
-    steps: Steps, out: Path, drawings: Mapping[str, pictures.Drawing], console: Console
-) -> list[Experiment]:
+def _run(steps: Steps, out: Path, drawings: Mapping[str, pictures.Drawing], console: Console) -> list[Experiment]:
     """Run, print and save all experiments."""
     steps, done = tuple(steps), []
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()

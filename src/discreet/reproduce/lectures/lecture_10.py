@@ -55,11 +55,11 @@ def descents() -> Experiment:
         ),
         rows=tuple(rows),
         notes=(
-            "Logistic loss, G = 1, weights in a ball of diameter R = 4, one row replaced. σ is that of the mean gradient.",
-            "Each coordinate: b = 2G√(T·d·ln(1/δ))/(nε), the first version. By the L2 norm: b = 2G√(T·ln(1/δ))/(nε),",
-            "Theorem 3, with constants as printed, so it may keep more than ε = 1. Taught: η = R/(G√T) and Theorem 2 with",
-            "the constants of its proof. Tight: the best η, and the distance from the start in place of R. A loss of",
-            f"ln 2 ≈ 0.693 needs no data. Observed: the mean of {RUNS} runs.",
+            "Logistic loss, G = 1, weights in a ball of diameter R = 4, one row replaced. σ is that of the mean",
+            "gradient. Each coordinate: b = 2G√(T·d·ln(1/δ))/(nε), the first version. By the L2 norm: b =",
+            "2G√(T·ln(1/δ))/(nε), Theorem 3, with constants as printed, so it may keep more than ε = 1. Taught: η =",
+            "R/(G√T) and Theorem 2 with the constants of its proof. Tight: the best η, and the distance from the",
+            f"start in place of R. A loss of ln 2 ≈ 0.693 needs no data. Observed: the mean of {RUNS} runs.",
         ),
         series={"start": math.log(2)},
     )

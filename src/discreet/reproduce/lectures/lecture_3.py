@@ -52,10 +52,10 @@ def election() -> Experiment:
         ),
         rows=tuple(map(_election_row, ELECTION_EPSILONS)),
         notes=(
-            "Taught: P ∝ exp(ε·votes/2), for a voter who is replaced. Flip: permute-and-flip, at the same promise never",
-            "a worse choice. Add/remove: a voter who comes or goes moves all scores in one direction, so exp(ε·votes) is",
-            f"enough. Votes lost: those that the chosen one lacks, {100 * CONFIDENCE:.0f}% sure, for any five candidates.",
-            f"Observed: {ELECTIONS} elections in each row.",
+            "Taught: P ∝ exp(ε·votes/2), for a voter who is replaced. Flip: permute-and-flip, at the same promise",
+            "never a worse choice. Add/remove: a voter who comes or goes moves all scores in one direction, so",
+            f"exp(ε·votes) is enough. Votes lost: those that the chosen one lacks, {100 * CONFIDENCE:.0f}% sure, for",
+            f"any five candidates. Observed: {ELECTIONS} elections in each row.",
         ),
         series={"votes": VOTES},
     )
@@ -96,7 +96,8 @@ def _election_row(epsilon: float) -> dict[str, Any]:
 
     def seen(name: str, unit: dp.Unit) -> float:
         bound = score.sensitivity(unit)
-        return sum(dp.release(scores, made[name], sensitivity=bound).value == 0 for _ in range(ELECTIONS)) / ELECTIONS
+        chosen = [dp.release(scores, made[name], sensitivity=bound).value for _ in range(ELECTIONS)]
+        return chosen.count(0) / ELECTIONS
 
     return {
         "epsilon": epsilon,
@@ -117,7 +118,7 @@ def thresholds() -> Experiment:
     """How far off are all 64 answers "what share is at most d?" at once, by a small database and by other means?"""
     return Experiment(
         name="l3-counting-queries",
-        title=f"Lecture 3 · {POINTS} counting queries at once, ε = 1 · the largest error α, as a share of the rows",
+        title=f"Lecture 3 · {POINTS} counting queries at once, ε = 1 · the largest error α",
         source="L3.CQ, L3.CDF",
         columns=(
             ReportColumn("rows", "n", "given", ",d"),
@@ -131,10 +132,11 @@ def thresholds() -> Experiment:
         ),
         rows=tuple(map(_threshold_row, SIZES)),
         notes=(
-            "Taught: m = ⌈2 ln(2|C|)/α²⌉ and n = (4/(αε)) ln(|D|^m/β), solved for α at β = 0.05; the lecture's last line",
-            "lost its 1/ε. Tight: the same exponential mechanism counts each database once and not each order of its",
-            "rows, uses half a step as the error of the best one, and takes the best m. Noise on each answer: Laplace,",
-            f"|C|/(εn), the warm-up. Prefix sums: correlated Gaussian noise. Observed: the worst of {DRAWS} databases.",
+            "α is a share of the rows. Taught: m = ⌈2 ln(2|C|)/α²⌉ and n = (4/(αε)) ln(|D|^m/β), solved for α at β",
+            "= 0.05; the lecture's last line lost its 1/ε. Tight: the same exponential mechanism counts each",
+            "database once and not each order of its rows, uses half a step as the error of the best one, and takes",
+            "the best m. Noise on each answer: Laplace, |C|/(εn), the warm-up. Prefix sums: correlated Gaussian",
+            f"noise. Observed: the worst of {DRAWS} databases.",
         ),
     )
 
@@ -162,9 +164,7 @@ def _threshold_row(size: int) -> dict[str, Any]:
     alpha = taught_accuracy(asked, size, 1, CONFIDENCE)
     every = asked.sensitivity(REPLACED)
     each = dp.Laplace.for_guarantee(dp.Pure(epsilon=1), sensitivity=every, calibration="taught")
-    sums = dp.mechanisms.PrefixSums.for_guarantee(
-        dp.Approx(epsilon=1, delta=DELTA), points=POINTS, unit=REPLACED
-    )
+    sums = dp.mechanisms.PrefixSums.for_guarantee(dp.Approx(epsilon=1, delta=DELTA), points=POINTS, unit=REPLACED)
     return {
         "rows": size,
         "small_taught": taught_rows(asked, alpha),

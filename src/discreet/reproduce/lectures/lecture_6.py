@@ -53,9 +53,10 @@ def pure_composition() -> Experiment:
         ),
         rows=tuple(_pure_row(epsilon, times) for epsilon, times in REPEATED),
         notes=(
-            "Taught: 2kε² + ε√(2k ln(1/δ̂)). Its first term is four times too large (L6.L4 bounds the mean loss by 2ε²,",
-            "it is at most ε·tanh(ε/2) ≈ ε²/2), and Azuma's inequality forgets how the losses are distributed. Tight: the",
-            "composition of the worst ε-DP mechanism, randomized response. Laplace noise loses less than ε most times.",
+            "Taught: 2kε² + ε√(2k ln(1/δ̂)). Its first term is four times too large (L6.L4 bounds the mean loss by",
+            "2ε², it is at most ε·tanh(ε/2) ≈ ε²/2), and Azuma's inequality forgets how the losses are distributed.",
+            "Tight: the composition of the worst ε-DP mechanism, randomized response. Laplace noise loses less than",
+            "ε most times.",
         ),
     )
 
@@ -90,8 +91,8 @@ def approximate_composition() -> Experiment:
         rows=tuple(_approximate_row(epsilon, times) for epsilon, times in REPEATED),
         notes=(
             "Taught: 2kε² + ε√(2k ln(1/(kδ))). Tight: half of 2kδ may pay for the k leaks of δ, the rest for large",
-            "losses; the library divides it exactly. Gaussian noise that is (ε, δ)-DP once: k of them are one Gaussian",
-            "with μ√k, and no δ is added up.",
+            "losses; the library divides it exactly. Gaussian noise that is (ε, δ)-DP once: k of them are one",
+            "Gaussian with μ√k, and no δ is added up.",
         ),
     )
 
@@ -116,7 +117,7 @@ def generalization() -> Experiment:
     """How far all adaptive answers may be from the population: by the lecture, by the sharp theorem, and in a game."""
     return Experiment(
         name="l6-generalization",
-        title="Lecture 6 · k adaptive questions to n rows · how far any answer is from the population, 95% sure",
+        title="Lecture 6 · k adaptive questions to n rows · distance from the population",
         source="L6.T9, L6.GAME",
         columns=(
             ReportColumn("rows", "n", "given", ",d"),
@@ -130,10 +131,11 @@ def generalization() -> Experiment:
         ),
         rows=tuple(_study_row(size, questions) for size, questions in STUDIES),
         notes=(
-            "A width of 1 says nothing. Taught: Laplace noise by L6.C5, the best ε, constants as printed. Tight: an exact",
-            "transfer theorem (docs/decisions/0009). Observed: one game in each row. The features are coins, and the",
-            "analyst asks about each, then for the vote of those that looked right. True answers are 0.5; without noise",
-            "the vote looks good, and the width for fixed questions is exceeded.",
+            "Width: all answers are within, 95% sure; 1 says nothing. Taught: Laplace noise by L6.C5, the best ε,",
+            "constants as printed. Tight: an exact transfer theorem (docs/decisions/0009). Observed: one game in",
+            "each row. The features are coins, and the analyst asks about each, then for the vote of those that",
+            "looked right. True answers are 0.5; without noise the vote looks good, and the width for fixed",
+            "questions is exceeded.",
         ),
     )
 

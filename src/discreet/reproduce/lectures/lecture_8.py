@@ -50,10 +50,10 @@ def bit_sums() -> Experiment:
         ),
         rows=tuple(map(_sum_row, CLIENTS)),
         notes=(
-            "Taught: p = 48 ln(2/δ)/(ε²n), from Chernoff's bound and a bound on the ratio of neighboring probabilities.",
-            "Tight: the least p for which Binomial(n, p) and the same plus one are within (ε, δ), exactly. One bit: each",
-            "client sends one bit, turned with some probability. σ: the standard deviation of the count. Local and",
-            f"central have δ = 0. Observed: root mean square error of {RUNS} polls.",
+            "Taught: p = 48 ln(2/δ)/(ε²n), from Chernoff's bound and a bound on the ratio of neighboring",
+            "probabilities. Tight: the least p for which Binomial(n, p) and the same plus one are within (ε, δ),",
+            "exactly. One bit: each client sends one bit, turned with some probability. σ: the standard deviation",
+            f"of the count. Local and central have δ = 0. Observed: root mean square error of {RUNS} polls.",
         ),
     )
 
@@ -116,10 +116,11 @@ def histograms() -> Experiment:
         ),
         rows=tuple(map(_histogram_row, CHOICES)),
         notes=(
-            "Parallel sums: one bit sum for each choice. A replaced client moves two of them: taught with ε/2 and δ/2 for",
-            "each, tight with the exact law of both. Within: all counts, 95% sure; it grows as √ln|D|. Inverted sums send 0",
-            "at the own choice: a choice that nobody holds is reported as exactly 0, but a count below about np may be",
-            "lost. Fake messages, the default: each client sends its choice among a few random ones.",
+            "Parallel sums: one bit sum for each choice. A replaced client moves two of them: taught with ε/2 and",
+            "δ/2 for each, tight with the exact law of both. Within: all counts, 95% sure; it grows as √ln|D|.",
+            "Inverted sums send 0 at the own choice: a choice that nobody holds is reported as exactly 0, but a",
+            "count below about np may be lost. Fake messages, the default: each client sends its choice among a few",
+            "random ones.",
         ),
     )
 
@@ -156,4 +157,4 @@ def _largest_empty(made: Any) -> float | None:
     if len(made.choices) <= HELD:
         return None
     found = made.analyze(made.encode_many(np.arange(VOTERS) % HELD)).value
-    return max(abs(found[choice]) for choice in made.choices[HELD:])
+    return float(max(abs(found[choice]) for choice in made.choices[HELD:]))

@@ -145,7 +145,7 @@ def _histogram(figure: Any, experiment: Experiment) -> None:
         ("parallel sums, tight", TIGHT, experiment.column("first_tight")),
         ("fake messages, tight", GREEN, experiment.column("fakes")),
     ], ".0f")  # fmt: skip
-    errors.set(title="all counts are within, 95% sure", ylabel="clients")
+    errors.set(title="all counts are within, 95% sure", ylabel="clients", ylim=(0, 230))
     errors.legend(loc="upper left")
     first = experiment.rows[0]
     bars = lost.bar(["taught", "tight"], [first["lost_taught"], first["lost_tight"]], 0.6, color=[TAUGHT, TIGHT])
@@ -224,8 +224,7 @@ def _records(figure: Any, experiment: Experiment) -> None:
     ], ".2f")  # fmt: skip
     right.set(title="values that are right (ages: within 10 years)", ylim=(0, 1))
     right.legend(loc="upper left")
-    for axes in (shares, right):
-        axes.set_xticks(range(len(names)), [name.replace(" ", "\n") for name in names], fontsize=9)
+    shares.tick_params(axis="x", rotation=90)
 
 
 def _vectors(figure: Any, experiment: Experiment) -> None:

@@ -68,10 +68,10 @@ def hobbies() -> Experiment:
         ),
         rows=tuple(_hobby_row(people, epsilon) for epsilon in HOBBY_EPSILONS),
         notes=(
-            "D = 2^H with the discrete metric, so a set is one of 64 categories, and randomized response loses the least",
-            "that any mechanism can [T.5.6]. A sanitized database answers every question; an answer with noise of its own",
-            "is far better, once. Noise on answer: Laplace 1/ε, and the three best by permute-and-flip, ε/3 each.",
-            f"Top 3 found: the mean share of the true ones in {TRIES} runs.",
+            "D = 2^H with the discrete metric, so a set is one of 64 categories, and randomized response loses the",
+            "least that any mechanism can [T.5.6]. A sanitized database answers every question; an answer with",
+            "noise of its own is far better, once. Noise on answer: Laplace 1/ε, and the three best by",
+            f"permute-and-flip, ε/3 each. Top 3 found: the mean share of the true ones in {TRIES} runs.",
         ),
     )
 
@@ -100,7 +100,10 @@ def _hobby_row(people: Sequence[frozenset[str]], epsilon: float) -> dict[str, An
     each = dp.Each.for_guarantee(promise, spaces=space)
     response, score = each.mechanisms[0], dp.queries.Popularity(HOBBIES)
     expected = int(SHARES[0] * PEOPLE)
-    bound, true = score.sensitivity(unit), {HOBBIES[i] for i in np.argsort([-s for s in SHARES])[:TOP]}
+    bound, true = (
+        score.sensitivity(unit),
+        set(sorted(HOBBIES, key=dict(zip(HOBBIES, SHARES, strict=True)).__getitem__)[-TOP:]),
+    )
     top = dp.mechanisms.TopK.for_guarantee(promise, k=TOP, sensitivity=bound, choices=HOBBIES)
     runs = [dp.release(people, each).value for _ in range(TRIES)]
     answer = dp.Laplace.for_guarantee(promise, sensitivity=1, step=1)
@@ -146,11 +149,11 @@ def records() -> Experiment:
         ),
         rows=_record_rows(people),
         notes=(
-            f"One metric: categories become 0/1 columns, and the metric adds all columns, so diam(D) = {one_metric()} and",
-            "Lap(diam/ε) goes on every number. That divides ε by the units of the columns: 119 years take nearly all.",
-            "Response: randomized response of the category itself; it is right more often at the same ε. Better is to",
-            "divide ε by what matters: ε/6 for each column adds up to the same promise. Right: the largest noisy 0/1 column",
-            "is the true one, or the age is within 10 years.",
+            "One metric: categories become 0/1 columns, and the metric adds all columns, so diam(D) =",
+            f"{one_metric()} and Lap(diam/ε) goes on every number. That divides ε by the units of the columns: 119",
+            "years take nearly all. Response: randomized response of the category itself; it is right more often at",
+            "the same ε. Better is to divide ε by what matters: ε/6 for each column adds up to the same promise.",
+            "Right: the largest noisy 0/1 column is the true one, or the age is within 10 years.",
         ),
     )
 

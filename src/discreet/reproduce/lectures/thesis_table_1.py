@@ -27,7 +27,7 @@ def attack() -> Experiment:
     """Q₅ − Q₄, exact and noisy, and the best guess of an attacker who knows the other four."""
     return Experiment(
         name="t-table-1",
-        title="Thesis, table 1 · Does Edi have diabetes? · the attacker asks for Q₄ and Q₅, the sums of the first rows",
+        title="Thesis, table 1 · Does Edi have diabetes? · an attacker asks for two sums",
         source="the thesis, introduction; T.3.6",
         columns=(
             ReportColumn("epsilon", "ε of both", "given", "g"),
@@ -41,9 +41,10 @@ def attack() -> Experiment:
         ),
         rows=(_without_noise(), *map(_row, EPSILONS)),
         notes=(
-            "The first row has no noise. Guesses are right half of the time without any data. At most: e^ε/(1+e^ε), for any",
-            "attacker and any ε-DP answers. Each sum: Laplace noise 2/ε on Q₄ and on Q₅, since one patient may be in both. Each group: the first",
-            "four and Edi are disjoint, so noise 1/ε on each of the two counts keeps the same ε, and Q₅ is their sum.",
+            "Q₄ and Q₅ are the sums of the first four and five rows. The first row has no noise. Guesses are right",
+            "half of the time without any data. At most: e^ε/(1+e^ε), for any attacker and any ε-DP answers. Each",
+            "sum: Laplace noise 2/ε on Q₄ and on Q₅, since one patient may be in both. Each group: the first four",
+            "and Edi are disjoint, so noise 1/ε on each of the two counts keeps the same ε, and Q₅ is their sum.",
             f"Observed: {ATTACKS:,} attacks with diabetes and as many without.",
         ),
     )

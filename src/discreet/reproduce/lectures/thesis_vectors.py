@@ -67,9 +67,9 @@ def vectors() -> Experiment:
         ),
         rows=tuple(row for row, _ in found),
         notes=(
-            "n = 1 is a sanitized row: a picture or a curve that nobody else sees. Its metric adds up all numbers, so each",
-            "number gets noise for all of them. Laplace: √2·diam/(nε), δ = 0. Gaussian taught: T.6.2. Tight: the least",
-            "noise. Observed: the mean with tight Gaussian noise against the mean without.",
+            "n = 1 is a sanitized row: a picture or a curve that nobody else sees. Its metric adds up all numbers,",
+            "so each number gets noise for all of them. Laplace: √2·diam/(nε), δ = 0. Gaussian taught: T.6.2.",
+            "Tight: the least noise. Observed: the mean with tight Gaussian noise against the mean without.",
         ),
         series={"means": [mean for _, mean in found], "kinds": (IMAGES, CURVES), "counts": ROWS},
     )
@@ -80,7 +80,7 @@ def draw_rows(kind: Kind, count: int) -> Numbers:
     middle = _sunset() if kind is IMAGES else _day()
     spread = kind.most // 5
     moved = middle.reshape(-1) + public_draws.whole_numbers(2 * spread + 1, count * kind.size).reshape(count, -1)
-    return np.clip(moved.astype(np.int64) - spread, 0, kind.most)
+    return np.asarray(np.clip(moved.astype(np.int64) - spread, 0, kind.most))
 
 
 def _sunset() -> Numbers:
@@ -102,9 +102,7 @@ def noises(kind: Kind, count: int) -> dict[str, Any]:
     """Noise on the mean of `count` rows, one of which may be replaced."""
     return {
         "laplace": dp.Laplace.for_guarantee(dp.Pure(epsilon=PROMISE.epsilon), sensitivity=kind.sums / count),
-        "gaussian_taught": dp.Gaussian.for_guarantee(
-            PROMISE, sensitivity=kind.length / count, calibration="taught"
-        ),
+        "gaussian_taught": dp.Gaussian.for_guarantee(PROMISE, sensitivity=kind.length / count, calibration="taught"),
         "gaussian": dp.Gaussian.for_guarantee(PROMISE, sensitivity=kind.length / count),
     }
 
