@@ -55,8 +55,8 @@ def pure_composition() -> Experiment:
         notes=(
             "Taught: 2kε² + ε√(2k ln(1/δ̂)). Its first term is four times too large (L6.L4 bounds the mean loss by",
             "2ε², it is at most ε·tanh(ε/2) ≈ ε²/2), and Azuma's inequality forgets how the losses are distributed.",
-            "Tight: the composition of the worst ε-DP mechanism, randomized response. Laplace noise loses less than",
-            "ε most times.",
+            "Tight: the composition of the worst ε-DP mechanism, randomized response. Laplace noise often loses",
+            "less than ε.",
         ),
     )
 
@@ -134,8 +134,7 @@ def generalization() -> Experiment:
             "Width: all answers are within, 95% sure; 1 says nothing. Taught: Laplace noise by L6.C5, the best ε,",
             "constants as printed. Tight: an exact transfer theorem (docs/decisions/0009). Observed: one game in",
             "each row. The features are coins, and the analyst asks about each, then for the vote of those that",
-            "looked right. True answers are 0.5; without noise the vote looks good, and the width for fixed",
-            "questions is exceeded.",
+            "looked right. True answers are 0.5; without noise, 200 questions exceed the width for fixed ones.",
         ),
     )
 

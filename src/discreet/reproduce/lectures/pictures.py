@@ -150,6 +150,7 @@ def _histogram(figure: Any, experiment: Experiment) -> None:
     first = experiment.rows[0]
     bars = lost.bar(["taught", "tight"], [first["lost_taught"], first["lost_tight"]], 0.6, color=[TAUGHT, TIGHT])
     lost.bar_label(bars, fmt="{:,.0f}", padding=2)
+    lost.set_ylim(0, 3300)
     lost.set_title("inverted sums: counts below\nthis may be lost, of 10,000")
     lost.grid(visible=False, axis="x")
 

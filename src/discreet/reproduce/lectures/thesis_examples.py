@@ -106,7 +106,7 @@ def _hobby_row(people: Sequence[frozenset[str]], epsilon: float) -> dict[str, An
     )
     top = dp.mechanisms.TopK.for_guarantee(promise, k=TOP, sensitivity=bound, choices=HOBBIES)
     runs = [dp.release(people, each).value for _ in range(TRIES)]
-    answer = dp.Laplace.for_guarantee(promise, sensitivity=1, step=1)
+    answer = dp.Laplace.for_guarantee(promise, sensitivity=1)
     return {
         "epsilon": epsilon,
         "truth": float(response.truth),
