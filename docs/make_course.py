@@ -45,7 +45,8 @@ def parts_of(page: str, name: str) -> tuple[str, str, str]:
     """The page before this table, the table, and the page after it."""
     before, start, rest = page.partition(f"<!-- {name} -->\n")
     table, end, after = rest.partition("<!-- end -->")
-    assert start and end, f"the page has no place for {name}"
+    assert start, f"the page has no place for {name}"
+    assert end, f"the table {name} has no end"
     return before + start, table, end + after
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +38,7 @@ def run() -> tuple[Experiment, ...]:
 
 def descents() -> Experiment:
     """The noise of a step, the ε that all steps really keep, and how far the weights are from the best."""
-    rows = [_row(data_of(dimension), *one) for dimension in DIMENSIONS for one in NOISES]
+    rows = [_row(data, *one) for data in map(data_of, DIMENSIONS) for one in NOISES]
     return Experiment(
         name="l10-descent",
         title=f"Lecture 10 · {STEPS} noisy steps for n = {SIZE:,} rows in d dimensions · ε = 1, δ = 10⁻⁶",
@@ -79,7 +78,6 @@ class Data(NamedTuple):
         return int(self.features.shape[1])
 
 
-@lru_cache(maxsize=8)
 def data_of(dimension: int) -> Data:
     """Synthetic rows: the label moves the first coordinate, the others are noise."""
     labels = public_draws.coins(Fraction(1, 2), SIZE).astype(np.float64)

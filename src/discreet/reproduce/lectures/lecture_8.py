@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -58,7 +57,6 @@ def bit_sums() -> Experiment:
     )
 
 
-@lru_cache(maxsize=64)
 def poll(method: str, clients: int, calibration: str = "tight") -> Any:
     """A bit sum of the lecture ("two messages") or with one message ("response")."""
     return dp.shuffle.bit_sum(
@@ -125,7 +123,6 @@ def histograms() -> Experiment:
     )
 
 
-@lru_cache(maxsize=64)
 def counted(method: str, choices: int, calibration: str = "tight") -> Any:
     """A histogram over this many choices."""
     return dp.shuffle.histogram(
