@@ -88,6 +88,20 @@ class Experiment:
             console.print(Padding(escape(" ".join(self.notes)), (0, 1)), style="dim", highlight=False)
         console.print()
 
+    def markdown(self, *, observed: bool = True) -> str:
+        """The rows, rounded, as a table in Markdown. Without `observed`, only what is the same in every run."""
+        shown = [column for column in self.columns if observed or column.origin != "observed"]
+        heads = [_one_line(column) for column in shown]
+        rows = [[column.show(row[column.name]) for column in shown] for row in self.rows]
+        ends = ["---" if column.origin == "given" else "---:" for column in shown]
+        lines = (" | ".join(cell.replace("|", "\\|") for cell in line) for line in (heads, ends, *rows))
+        return "".join(f"| {line} |\n" for line in lines)
+
+    def page(self) -> str:
+        """The title, the picture, the table and its remarks, in Markdown."""
+        parts = [f"## {self.title}", f"[{self.source}]", f"![{self.title}]({self.name}.png)", self.markdown().rstrip()]
+        return "\n\n".join([*parts, " ".join(self.notes)]) + "\n"
+
     def save(self, folder: Path) -> Path:
         """Write the rows, unrounded, as CSV."""
         path = folder / f"{self.name}.csv"
@@ -96,6 +110,11 @@ class Experiment:
             writer.writeheader()
             writer.writerows(self.rows)
         return path
+
+
+def _one_line(column: ReportColumn) -> str:
+    heading = column.heading.replace("\n", " ")
+    return heading if column.origin == "given" else f"{heading} · {column.origin}"
 
 
 def promise(epsilon: float, delta: float) -> str:

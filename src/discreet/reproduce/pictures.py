@@ -15,11 +15,14 @@ from discreet.reproduce.experiment import Experiment
 TAUGHT, TIGHT, OBSERVED, PRINTED, QUIET = plots.ORANGE, plots.BLUE, plots.INK, "#a32a7a", "#b8bcc2"
 
 
-def save(experiment: Experiment, folder: Path) -> Path:
+Drawing = Callable[[Any, Experiment], None]
+
+
+def save(experiment: Experiment, folder: Path, drawing: Drawing) -> Path:
     """Draw the plot of an experiment into `folder`, as PNG."""
 
     def draw(figure: Any) -> None:
-        PICTURES[experiment.name](figure, experiment)
+        drawing(figure, experiment)
 
     path = folder / f"{experiment.name}.png"
     return plots.save(path, experiment.title, draw, height=5.2, what="discreet reproduce")
@@ -239,7 +242,7 @@ def _repeated(figure: Any, experiment: Experiment) -> None:
     axes.legend(loc="lower right", title="score: candidates (points: seen)")
 
 
-PICTURES: dict[str, Callable[[Any, Experiment], None]] = {
+PICTURES: dict[str, Drawing] = {
     "table-2": _noise,
     "table-3": _answers,
     "table-4": _largest,
