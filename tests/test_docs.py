@@ -72,6 +72,38 @@ def test_every_page_is_in_the_navigation_once() -> None:
     assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
 
 
+COOKBOOK = [page for page in sorted((DOCS / "cookbook").glob("*.md")) if page.name != "index.md"]
+
+
+def recipes(page: str) -> list[tuple[str, str]]:
+    """The questions of a page of the cookbook, each with its answer."""
+    blocks = re.split(r"^## (.+)$", page, flags=re.MULTILINE)
+    return list(zip(blocks[1::2], blocks[2::2], strict=True))
+
+
+@pytest.mark.parametrize("path", COOKBOOK, ids=lambda path: path.name)
+def test_every_question_of_the_cookbook_has_a_sentence_and_something_to_copy(path: Path) -> None:
+    for question, answer in recipes(path.read_text("utf-8")):
+        assert re.fullmatch(r"How do I .+\?", question)
+        assert re.match(r"\n[A-Z`].*?\n```(python|py|console|toml|text)\n", answer, flags=re.DOTALL), question
+
+
+def test_the_index_of_the_cookbook_has_every_question_once() -> None:
+    index = (DOCS / "cookbook" / "index.md").read_text("utf-8")
+    asked = [question for path in COOKBOOK for question, _ in recipes(path.read_text("utf-8"))]
+    assert sorted(re.findall(r"^- \[(.+)\]\(", index, flags=re.MULTILINE)) == sorted(asked)
+    assert f"\n{len(asked)} questions, " in index
+    assert len(set(asked)) == len(asked) >= 60
+
+
+def test_the_file_for_programs_that_read_the_pages_is_current() -> None:
+    making = runpy.run_path(str(DOCS / "make_llms.py"))
+    made = making["text"]()
+    assert making["PAGE"].read_text("utf-8") == made, "run python docs/make_llms.py"
+    pages = {str(page.relative_to(DOCS).with_suffix(".html")) for page in DOCS.rglob("*.md")}
+    assert set(re.findall(r"\]\((\S+)\)", made)) == pages
+
+
 def named_in_the_reference() -> list[str]:
     """The names whose docstrings the reference shows."""
     pages = (page.read_text("utf-8") for page in sorted((DOCS / "reference").glob("api*.md")))
