@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 import discreet as dp
+from discreet.ledger.sqlite import SqliteStore
 
 from .conftest import run_worker
 
@@ -154,6 +159,38 @@ def test_many_make_one_ledger_at_once(place):
     receipts = run_worker("make", place, 16)["receipts"]
     assert len(set(receipts)) == 16
     assert place.open().verify() == 17
+
+
+OTHER = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("PRAGMA journal_mode = WAL")
+connection.execute("SELECT name FROM sqlite_master").fetchall()
+connection.close()
+"""
+
+
+def creating_keeps_the_locks(folder, make_file=SqliteStore._make_file):
+    """A process that finds a file without tables stays connected to it. Another one that leaves must see that."""
+    path = folder / "made.ledger"
+    subprocess.run([sys.executable, "-c", OTHER, path], check=True)
+    store = SqliteStore(str(path))
+    assert not store.exists()
+    make_file(store)
+    subprocess.run([sys.executable, "-c", OTHER, path], check=True)
+    assert path.with_name("made.ledger-wal").exists(), "the log was removed under a connection"
+
+
+def test_creating_a_ledger_keeps_the_locks_of_its_connection(tmp_path):
+    creating_keeps_the_locks(tmp_path)
+
+
+def test_a_file_that_is_opened_again_loses_its_locks(tmp_path):
+    def opened_again(store):
+        os.close(os.open(store.path, os.O_RDWR | os.O_CREAT, 0o600))
+
+    with pytest.raises(AssertionError, match="the log was removed"):
+        creating_keeps_the_locks(tmp_path, opened_again)
 
 
 @pytest.mark.some_quick(2)
