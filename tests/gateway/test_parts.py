@@ -27,6 +27,7 @@ from discreet.ledger.record import to_text
 
 from ..refusing import refuses
 from .a_desk import desk
+from .console.in_process import pages_of
 from .house import CITIES, COUNT, House
 from .served import Served
 from .small_house import SmallHouse
@@ -284,6 +285,22 @@ def _set_parts(house: Months, client: Client) -> None:
     client.query("RESET discreet.part")
     assert client.rows(COUNT)
     assert [entry.parts for entry in house.charges() if entry.analyst == "fay"] == [("2024-01",), ("2024-02",), ()]
+
+
+def test_a_page_keeps_the_parts_of_a_question(house: Months) -> None:
+    """The link from an answer asks the same question again, and hostile names do not run."""
+    token = house.open("gwen", epsilon=1)
+    with pages_of(house) as pages:
+        gwen = pages.visitor(token)
+        place = gwen.ask(COUNT, epsilon="0.5", part="2024-03").headers["location"]
+        assert spent(house, "gwen") == {"2024-03": 0.5}
+        answer = gwen.get(place).text
+        assert "part=2024-03" in answer
+        asked = gwen.get("/ask", sql=COUNT, part=["2024-03", "2024-01"]).text
+        assert "Only in 2024-03, 2024-01" in asked
+        assert 'name="part" value="2024-01"' in asked
+        assert "Only in" not in gwen.get("/ask", sql=COUNT).text
+        assert "<i>x" not in gwen.get("/ask", sql=COUNT, part="<i>x").text
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ def link_to_ask(sql: str, options: Mapping[str, Any]) -> str:
         pairs += [("of", name), ("within", f"{value:.12g}")]
     if "epsilon" in options:
         pairs.append(("epsilon", f"{options['epsilon']:.12g}"))
+    pairs += [("part", name) for name in options.get("parts", ())]
     text = urlencode(pairs)
     return f"/ask?{text}" if len(text) <= LONGEST_LINK else "/ask"
 

@@ -34,10 +34,19 @@ class Asked:
     epsilon: str = ""
     by: str = "epsilon"
     within: dict[str, str] = field(default_factory=dict)
+    parts: tuple[str, ...] = ()
 
     @property
     def options(self) -> dict[str, Any]:
         """The options of the question, for the vault."""
+        return {**self._precision, **self._in_parts}
+
+    @property
+    def _in_parts(self) -> dict[str, Any]:
+        return {"parts": list(self.parts)} if self.parts else {}
+
+    @property
+    def _precision(self) -> dict[str, Any]:
         if self.by == "within":
             given = {name: _number(value, "The error") for name, value in self.within.items() if value.strip()}
             if not given:
@@ -49,12 +58,13 @@ class Asked:
     def link(self) -> str:
         """The address of the page with this question. Without the question if that would be too long."""
         if self.by != "within":
-            return link_to_ask(self.sql, _numbers({"epsilon": self.epsilon}))
-        return link_to_ask(self.sql, {"within": _numbers(self.within)})
+            return link_to_ask(self.sql, {**_numbers({"epsilon": self.epsilon}), **self._in_parts})
+        return link_to_ask(self.sql, {"within": _numbers(self.within), **self._in_parts})
 
     def key(self, seed: str) -> str:
         """The Idempotency-Key: the same for the same question from the same page, however often it is sent."""
-        text = json.dumps([seed, self.sql, self.epsilon, self.by, self.within], sort_keys=True)
+        said = [seed, self.sql, self.epsilon, self.by, self.within, *self.parts]
+        text = json.dumps(said, sort_keys=True)
         return f"console {hashlib.sha256(text.encode()).hexdigest()[:40]}"
 
 
@@ -68,7 +78,8 @@ def read_asked(fields: Fields) -> Asked:
         )
     within = dict(zip(fields.all("of"), fields.all("within"), strict=False))
     by = fields["by"] or ("within" if within and not fields["epsilon"] else "epsilon")
-    return Asked(sql, fields["epsilon"], "within" if by == "within" else "epsilon", within)
+    parts = tuple(name for name in fields.all("part") if name)
+    return Asked(sql, fields["epsilon"], "within" if by == "within" else "epsilon", within, parts)
 
 
 def _numbers(texts: Mapping[str, str]) -> dict[str, float]:
