@@ -150,6 +150,7 @@ def test_markdown_keeps_bars_and_leaves_out_what_is_observed() -> None:
 
 
 def test_an_election_is_won_more_often_with_the_tight_choice() -> None:
+    """[L3.EM], [L3.EM-U]: the lecture's rate, and twice that if a voter comes or goes."""
     for row in lecture_3.election().rows:
         assert row["lost_taught"] == pytest.approx(2 * row["lost_tight"])
         assert row["right_taught"] < row["right_flip"] <= 1
@@ -172,6 +173,7 @@ def test_permute_and_flip_by_its_integral_and_by_all_orders() -> None:
 
 
 def test_a_small_database_is_far_better_than_taught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[L3.CQ]: the lecture's m and n, solved for α."""
     monkeypatch.setattr(lecture_3, "SIZES", (1000,))
     [row] = lecture_3.thresholds().rows
     assert row["alpha_sums"] < row["alpha_tight"] < row["alpha_taught"] / 4
@@ -186,6 +188,7 @@ def test_a_small_database_is_far_better_than_taught(monkeypatch: pytest.MonkeyPa
 
 
 def test_composition_as_taught_is_never_below_the_tight_one() -> None:
+    """[L6.T2] and [L6.T1], by their formulas."""
     for row in lecture_6.pure_composition().rows:
         k, epsilon = row["times"], row["epsilon"]
         assert row["taught"] == pytest.approx(2 * k * epsilon**2 + epsilon * math.sqrt(2 * k * math.log(1e6)), rel=1e-9)
@@ -205,6 +208,7 @@ def test_the_worst_pure_mechanism_is_randomized_response() -> None:
 
 
 def test_the_sharp_width_is_never_above_the_taught_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[L6.T9]: α + 10ε, and the exact transfer theorem."""
     monkeypatch.setattr(lecture_6, "STUDIES", ((1_000, 20), (100_000, 20)))
     for row in lecture_6.generalization().rows:
         assert row["fixed"] < row["tight"] <= row["taught"] <= 1
@@ -221,6 +225,7 @@ def test_an_analyst_overfits_without_noise() -> None:
 
 
 def test_shuffled_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[L8.SUM]: 48 ln(2/δ)/ε² noise bits, and the least number."""
     monkeypatch.setattr(lecture_8, "CLIENTS", (1_000,))
     for row in lecture_8.bit_sums().rows:
         assert row["noise_taught"] == pytest.approx(48 * math.log(2e6), rel=1e-6)
@@ -235,6 +240,7 @@ def test_shuffled_sums(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_shuffled_histograms() -> None:
+    """[L8.HIST1] and [L8.HIST2]: two sums at ε/2, and empty choices that are exactly 0."""
     rows = lecture_8.histograms().rows
     for row in rows:
         assert row["first_tight"] < row["first_taught"]
@@ -249,6 +255,7 @@ def test_shuffled_histograms() -> None:
 
 
 def test_noise_of_descent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[L10.NPGD], [L10.T2] and [L10.T3]: noise, its true cost, and the bounds on the excess."""
     for name, value in (("DIMENSIONS", (10,)), ("SIZE", 500), ("STEPS", 25)):
         monkeypatch.setattr(lecture_10, name, value)
     first, third, laplace, gaussian = lecture_10.descents().rows
@@ -267,6 +274,7 @@ def test_noise_of_descent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_attack_of_table_1() -> None:
+    """[T.3.6]: perturbed answers, against a sum over the lattice."""
     exact, *noisy = thesis_table_1.attack().rows
     assert exact["difference"] == exact["knows"] == 1
     assert thesis_table_1.sums(1).tolist() == [2, 3]
@@ -294,6 +302,7 @@ def test_the_attack_is_seen_and_so_is_half_the_noise(monkeypatch: pytest.MonkeyP
 
 
 def test_sets_of_hobbies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[T.3.1], [T.3.6]: sanitized sets and perturbed answers."""
     monkeypatch.setattr(thesis_examples, "HOBBY_EPSILONS", (2.0,))
     assert len(set(thesis_examples.SETS)) == 64
     [row] = thesis_examples.hobbies().rows
@@ -325,6 +334,7 @@ def test_mixed_records() -> None:
 
 
 def test_images_and_curves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[T.3.1], [T.3.4]: rows that are vectors."""
     monkeypatch.setattr(thesis_vectors, "ROWS", (1, 100))
     made = thesis_vectors.vectors()
     for row in made.rows:
