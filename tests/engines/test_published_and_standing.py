@@ -94,19 +94,13 @@ def test_tables_and_cubes_have_the_numbers_of_duckdb(place: Place, session: Any,
     assert [one["content"] for one in here.facts["parts"]] == [one["content"] for one in there.facts["parts"]]
 
 
-@pytest.mark.slow
-def test_synthetic_rows_are_those_of_duckdb(place: Place, session: Any, tmp_path: Path) -> None:
-    """Of numbers, only the bins are the same: where in its bin a number is, is drawn anew."""
-    here, there = both(place, session, tmp_path, "people")
-    for name in ("criteria", "rows_estimated", "rows"):
-        assert here.facts["parts"][0][name] == there.facts["parts"][0][name]
-    rows = [pq.read_table(one.out / "people.parquet", columns=["city", "sex"]) for one in (here, there)]
-    assert sorted(map(str, rows[0].to_pylist())) == sorted(map(str, rows[1].to_pylist()))
-
-
-def test_a_publication_is_verified_without_its_engine(place: Place, session: Any, tmp_path: Path) -> None:
-    data = clinic_in(tmp_path / "here")
-    plan = plan_of(tmp_path / "here", place(data), "by_city", "by_country", "city_sex")
+@pytest.mark.parametrize(
+    "parts",
+    [("by_city", "by_country", "city_sex"), pytest.param(("people",), marks=pytest.mark.slow)],
+    ids=["sql", "rows"],
+)
+def test_a_publication_is_verified_without_its_engine(place: Place, session: Any, tmp_path: Path, parts: Any) -> None:
+    plan = plan_of(tmp_path / "here", place(clinic_in(tmp_path / "here")), *parts)
     dp.publish(plan, tmp_path / "out", spark=session)
     checked = verify_publication(tmp_path / "out", tmp_path / "here" / "clinic.ledger")
     assert checked.holds, str(checked)

@@ -13,6 +13,7 @@ from discreet.datasets.description import Tables, asks_for_tables, describe_tabl
 from discreet.datasets.horizon import Horizon, StandingOptions, check_day, horizon_of
 from discreet.datasets.prepared import Prepared
 from discreet.datasets.standing import Standing, all_standing, explain_standing, find_standing, open_standing
+from discreet.engines.duckdb.dialect import quote
 from discreet.engines.engine import Engine
 from discreet.errors import DiscreetError, InvalidArgument, NotAllowed
 from discreet.exact.rational import Number, exactly
@@ -216,7 +217,7 @@ class Database(Closed):
             raise InvalidArgument(f"Unknown table. Known: {', '.join(self.schema.tables)}.", code="unknown-table")
         if not isinstance(total, str | None):
             raise InvalidArgument('total must name a column of numbers, such as "cost".', code="wrong-type")
-        quote, declared = self.engine.dialect.quote, {one.name: one for one in known.hierarchies}
+        declared = {one.name: one for one in known.hierarchies}
         levels, shown = list[list[str]](), list[str]()
         for own in crossed(by):
             named = declared.get(own[0]) if len(own) == 1 else None

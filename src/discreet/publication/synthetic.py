@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet.datasets.database import Database
+from discreet.engines.duckdb.dialect import quote
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_delta
 from discreet.guarantees.guarantee import Guarantee
@@ -119,7 +120,7 @@ class SyntheticPart:
         delta = words.get("delta", planner.delta_per_question)
         if not check_delta(delta):
             raise InvalidArgument(f"{self.part.where} needs a delta, such as delta = 1e-6.", code="needs-delta")
-        text, where = f"SELECT * FROM {self.database.engine.dialect.quote(self.table.name)}", words.get("where")
+        text, where = f"SELECT * FROM {quote(self.table.name)}", words.get("where")
         question = text if where is None else Conditioned(text, where, "", "")
         plan = planner.rows(question, epsilon=words["epsilon"], delta=delta)
         return FoundFirst(TableRows(planner, plan, where, text), self._drawing)
