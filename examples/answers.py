@@ -1,4 +1,4 @@
-"""A morning of questions to a clinic: what earlier answers imply is free, and of all else only the missing part is paid.
+"""A morning of questions: what earlier answers imply is free, and of all else only the missing part is paid.
 
 Run it with `python examples/answers.py`. It writes to a temporary folder only.
 """
