@@ -58,7 +58,7 @@ class Estimate:
         blocks = self.known.information.blocks
         noises = [block.noise for block in blocks for _ in block.rows]
         if self.noise is not None:
-            noises += [self.noise] * len(self.weights.new)
+            noises += [self.noise] * self.weights.new.shape[1]
         return laws_of(self._rows, noises)
 
     @property
@@ -69,10 +69,20 @@ class Estimate:
         """Whether every estimate is as accurate as a number with the asked noise."""
         off = 0.0 if self.is_whole else _ROUNDED
         limits = [(confidence, float(asked.error(confidence)) - off) for confidence in CONFIDENCES]
-        laws = {id(law): law for law in self.laws}.values()
-        if any(law.deviation > _WORTH * asked.deviation for law in laws):
+        laws = sorted({id(law): law for law in self.laws}.values(), key=lambda law: -law.deviation)
+        if any(law.deviation > _WORTH * asked.deviation for law in laws[:1]):
             return False
         return all(law.is_within(amount, confidence) for law in laws for confidence, amount in limits)
+
+    def is_worst_as_accurate_as(self, asked: Noise) -> bool:
+        """The same for the group with the largest deviation only: if it is not, the others need not be looked at."""
+        blocks = self.known.information.blocks
+        spreads = np.concatenate([np.full(len(block.rows), block.noise.deviation) for block in blocks])
+        if self.noise is not None:
+            spreads = np.append(spreads, np.full(self.weights.new.shape[1], self.noise.deviation))
+        worst = int(np.argmax(((self._rows * spreads) ** 2).sum(axis=1)))
+        new = self.weights.new[worst : worst + 1]
+        return replace(self, weights=Weights(self.weights.before[worst : worst + 1], new)).is_as_accurate_as(asked)
 
     @cached_property
     def is_whole(self) -> bool:
@@ -194,10 +204,11 @@ def _least(
     for parts in range(_fewest(priors, plan.price.parts), PARTS):
         scaled = [_scaled(noise, PARTS / parts) for noise in plan.price.parts]
         found = _together(question, known, priors, scaled)
-        if found is not None and _is_enough(found, plan.price.parts):
-            decided = _with_part(planner, plan, question, known, priors, parts, sure=False)
-            if decided is not None:
-                return decided
+        if found is None or not all(map(Estimate.is_worst_as_accurate_as, found.estimates, plan.price.parts)):
+            continue
+        decided = _with_part(planner, plan, question, known, priors, parts, sure=False)
+        if decided is not None:
+            return decided
     return None
 
 
