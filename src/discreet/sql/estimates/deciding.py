@@ -158,30 +158,32 @@ def decide(planner: Planner, plan: Plan, mark: Mark, question: LinearQuestion) -
     parts, rules = plan.price.parts, planner.answers
     if not all(isinstance(part, Laplace | Gaussian) for part in parts):
         return None
+    started = _started(planner, mark, whole_price(plan.price))
+    before = None if started is None else started[1]
     known = [
-        known_about(planner.ledger, question, n, shared=rules.shared, delta=plan.price.delta) for n in range(len(parts))
+        known_about(planner.ledger, question, n, shared=rules.shared, delta=plan.price.delta, before=before)
+        for n in range(len(parts))
     ]
     if not all(one.information.blocks for one in known):
         return None
     priors = [one.information.about(one.rows_of(question, n)) for n, one in enumerate(known)]
-    started, answered = _started(planner, mark, whole_price(plan.price))
-    if started is not None and not answered:  # it was charged, and not drawn: the charge is the same again
-        return _with_part(planner, plan, question, known, priors, started.parts, sure=True)
+    if started is not None:  # the charge is the same again, and so is the answer
+        return _with_part(planner, plan, question, known, priors, started[0].parts, sure=True)
     free = _free(question, known, priors)
-    if free is not None and (answered or _is_enough(free, parts)):
+    if free is not None and _is_enough(free, parts):
         return free
     return _least(planner, plan, question, known, priors)
 
 
-def _started(planner: Planner, mark: Mark, whole: str) -> tuple[Part | None, bool]:
-    """The part of this very price that was charged before by this account, and whether it was answered."""
+def _started(planner: Planner, mark: Mark, whole: str) -> tuple[Part, int] | None:
+    """The part of this very price that was charged before by this account, answered or not, and its entry."""
     for entry in reversed(planner.ledger.marked(mark.groups)):
         said, linear = Mark.read(entry.mark), read_linear(entry.mark)
         if said is None or said.measures != mark.measures or linear is None or entry.state == "discarded":
             continue
         if linear[1] is not None and linear[1].whole == whole:
-            return linear[1], entry.state == "answered"
-    return None, False
+            return linear[1], entry.number
+    return None
 
 
 def _free(question: LinearQuestion, known: Sequence[Known], priors: Sequence[Prior]) -> Decided | None:
