@@ -15,7 +15,7 @@ import discreet as dp
 from discreet import testing
 from discreet.guarantees.guarantee import NoLoss
 from discreet.ledger import measured
-from discreet.sql.estimates import cells, deciding, points, sources
+from discreet.sql.estimates import cells, deciding, points, shown, sources
 from discreet.sql.estimates.cells import MOST_GROUPS
 from discreet.sql.estimates.written import read_linear
 from discreet.sql.running import answering, stored
@@ -413,12 +413,12 @@ def test_an_answer_that_was_discarded_is_no_source() -> None:
     database = opened()
     database.sql(BY_BOTH, epsilon=5)
     [entry] = charges(database)
-    identity = database.ledger._store.look(("SELECT identity FROM entries WHERE number = ?", entry.number))[0][0][0]
     assert database.sql(WOMEN, epsilon=0.5).derived_from
-    with database.ledger._store.transaction(write=True) as execute:
-        execute("DELETE FROM answers WHERE number = ?", entry.number)
-    assert identity
+    [[[identity]]] = database.ledger._store.look(("SELECT identity FROM entries WHERE number = ?", entry.number))
+    [gone] = database.ledger.discard([(None, identity)], after=entry.number - 1)
+    assert gone.number == entry.number
     assert not database.sql(WOMEN, epsilon=0.4).derived_from
+    assert epsilons(database) == [5, 0.4]
 
 
 def test_marks_of_before_are_read_as_they_are() -> None:
@@ -653,3 +653,40 @@ def test_weights_of_another_noise_are_caught(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(deciding.Estimate, "_rows", property(lambda self: right(self) * 0.4))
     with pytest.raises(AssertionError):
         check_coverage()
+
+
+# --- noise that groups have in common -----------------------------------------------------------------------------
+
+
+def check_shares() -> None:
+    """Estimates of groups that share a source have their noise in common: the ± of what is computed from several of
+    them is that of the sum of their noises.
+    """
+    database = opened()
+    for city in "ABC":
+        database.sql(f"{TOTAL} WHERE city <> '{city}' OR city IS NULL", epsilon=5)
+    database.sql(TOTAL, epsilon=0.1)
+    text = "SELECT city, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS whole FROM t GROUP BY city"
+    answer = database.sql(text, epsilon=0.09)
+    assert answer.derived_from
+    assert answer.receipt is None
+    own = float(dp.Laplace(scale=10, step=1).error(0.95))
+    for row in answer:  # each is the total, whose noise is much larger, less a part
+        assert row["n_error"] == pytest.approx(own, rel=0.1)
+        assert 2.7 * own < row["whole_error"] < 3.5 * own
+
+
+def test_noise_that_groups_share_is_not_averaged() -> None:
+    check_shares()
+
+
+def test_noise_drawn_for_each_group_alone_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = shown.Estimated.redrawn
+
+    def apart(self: Any, part: int, draws: int, uniform: Any) -> Any:
+        found = right(self, part, draws, uniform)
+        return np.stack([np.roll(found[:, n], 7 * n) for n in range(found.shape[1])], axis=1)
+
+    monkeypatch.setattr(shown.Estimated, "redrawn", apart)
+    with pytest.raises(AssertionError):
+        check_shares()

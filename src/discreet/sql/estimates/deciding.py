@@ -22,6 +22,7 @@ from discreet.mechanisms.protocol import tidy
 from discreet.sql.estimates.cells import LinearQuestion
 from discreet.sql.estimates.law import Floats, Noise, SumLaw, laws_of
 from discreet.sql.estimates.least_squares import Prior, Weights
+from discreet.sql.estimates.shown import Drawn, EstimatedMeasure
 from discreet.sql.estimates.sources import Known, known_about
 from discreet.sql.estimates.written import Part, read_linear
 from discreet.sql.plan import Plan
@@ -60,6 +61,13 @@ class Estimate:
         if self.noise is not None:
             noises += [self.noise] * self.weights.new.shape[1]
         return laws_of(self._rows, noises)
+
+    def shown(self, moved: Floats, name: int) -> EstimatedMeasure:
+        """What is said of its errors. `name` tells the numbers that are measured now from those of other measures."""
+        drawn = [Drawn((one.number, one.place), len(one.rows), one.noise) for one in self.known.information.blocks]
+        if self.noise is not None:
+            drawn.append(Drawn(("new", name), self.weights.new.shape[1], self.noise))
+        return EstimatedMeasure(self.laws, moved, self._rows, drawn)
 
     @property
     def _rows(self) -> Floats:

@@ -25,13 +25,16 @@ UNBIASED = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Sums over disjoint sets of cells with one noise: rows of 0 and 1, and the noisy numbers."""
+    """Sums over sets of cells with one noise: rows of 0 and 1, and the noisy numbers. `place` is that of the measure
+    among those of its entry.
+    """
 
     number: int
     receipt: str
     rows: Floats
     noise: Noise
     values: Floats
+    place: int = 0
 
 
 @dataclass(eq=False)
