@@ -185,6 +185,34 @@ def test_sums_and_means_follow_too() -> None:
     assert np.allclose([(row["m"], row["s"]) for row in women], expected, rtol=1e-12)
 
 
+def test_only_the_measures_that_are_missing_are_paid() -> None:
+    database = opened()
+    first = database.sql(BY_BOTH, epsilon=1)
+    text = "SELECT city, COUNT(*) AS n, SUM(x) AS s FROM t WHERE sex = 'f' GROUP BY city"
+    [owed] = database.prepare(text, epsilon=1).owed()
+    both = database.sql(text, epsilon=1)
+    assert both.derived_from == (first.receipt,)
+    assert epsilons(database) == pytest.approx([1, 0.5])
+    assert float(owed.largest_loss) == epsilons(database)[1]
+    assert [row["n"] for row in both] == [row["n"] for row in first if row["sex"] == "f"]
+    alone = opened().sql(text, epsilon=1)
+    assert [row["s_error"] for row in both] == [row["s_error"] for row in alone]
+    again = database.sql(text, epsilon=1)
+    assert again.replayed
+    assert again.table.equals(both.table)
+    sums = database.sql("SELECT city, SUM(x) AS s FROM t WHERE sex = 'f' GROUP BY city", epsilon=0.4)
+    assert sums.replayed or sums.derived_from
+    assert len(charges(database)) == 2
+
+
+def test_weights_divide_what_is_missing() -> None:
+    database = opened()
+    database.sql(BY_BOTH, epsilon=4)
+    text = "SELECT city, COUNT(*) AS n, SUM(x) AS s FROM t WHERE sex = 'f' GROUP BY city"
+    database.sql(text, epsilon=1, weights={"s": 3})
+    assert epsilons(database) == pytest.approx([4, 0.75])
+
+
 def test_answers_within_an_error_follow_too() -> None:
     database = opened()
     database.sql(BY_BOTH, epsilon=1)
@@ -612,14 +640,12 @@ def test_a_forgotten_null_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_decision_by_noisy_numbers_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """An estimate that is used only if its numbers look right."""
-    right = deciding._is_enough
+    right = deciding.Estimate.is_as_accurate_as
 
-    def looks(decided: Any, asked: Any) -> bool:
-        return right(decided, asked) and all(
-            round(float(e.values(None)[0])) % 2 for e in decided.estimates if e.noise is None
-        )
+    def looks(self: Any, asked: Any) -> bool:
+        return right(self, asked) and (self.noise is not None or bool(round(float(self.values(None)[0])) % 2))
 
-    monkeypatch.setattr(deciding, "_is_enough", looks)
+    monkeypatch.setattr(deciding.Estimate, "is_as_accurate_as", looks)
     with pytest.raises(AssertionError):
         check_decisions()
 

@@ -29,8 +29,7 @@ def derived_answer(plan: Plan, decided: Decided, release: Release, order: Any, k
     """The answer from earlier numbers, and from what was measured now if something was missing."""
     noisy, errors, places = [], [], np.asarray(order)
     for place, estimate in enumerate(decided.estimates):
-        new = None if decided.price is None else np.asarray(release.value[place], dtype=np.float64)
-        exact = estimate.values(new)
+        exact = estimate.values(decided.new(place, release.value))
         whole = np.round(exact, 6) if estimate.is_whole else np.rint(exact)
         moved = np.zeros(len(exact)) if estimate.is_whole else np.round(np.abs(whole - exact) + 1e-9, 9)
         noisy.append(whole[places])
