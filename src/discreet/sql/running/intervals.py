@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from discreet.rows.arrow import floats_of
 from discreet.rows.key_columns import KeyColumns
+from discreet.sql.estimates.shown import Estimated
 from discreet.sql.expressions import Call, Const, Expr, Ref
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Aggregate, Measure, Question
@@ -32,7 +33,8 @@ Uniform = Callable[[tuple[int, ...]], Floats]
 
 class Columns:
     """The noisy measures of all groups, and the columns computed from them. `loss` is what clipping took off, if people
-    were clipped. `shown` has the rows of several levels, if there are any. Without a price, nothing is known of errors.
+    were clipped. `shown` has the rows of several levels, if there are any, and `estimated` the errors of numbers that
+    are estimated from several answers. Without a price, nothing is known of errors.
     """
 
     def __init__(
@@ -43,8 +45,10 @@ class Columns:
         keys: Sequence[tuple[Any, ...]],
         loss: Loss | None = None,
         shown: LeveledRows | None = None,
+        estimated: Estimated | None = None,
     ) -> None:
         self.question, self._price, self.loss, self.shown = question, price, loss, shown
+        self.estimated = estimated
         self.keys = KeyColumns.of(keys, [key.expr.type for key in question.keys])
         self.noisy: list[Floats] = [
             np.asarray(values, dtype=np.float64).reshape((-1, 3) if measure.kind == "quantile" else (-1,))
@@ -153,6 +157,8 @@ class Columns:
     def _offsets(self, part: int, confidence: float) -> tuple[Any, Any] | None:
         """How far below and how far above its noisy number the truth of a measure may be."""
         measure = self.question.measures[part]
+        if self.estimated is not None:
+            return (self.estimated.error(part, confidence),) * 2
         if self.shown is not None and not len(self.keys):
             return np.zeros(0), np.zeros(0)
         if self.shown is not None:
@@ -173,6 +179,9 @@ class Columns:
         noise is not known.
         """
         noisy, size = self.noisy[part], (draws, len(self.keys))
+        if self.estimated is not None:
+            noise = self.estimated.redrawn(part, draws, uniform)
+            return None if noise is None else np.asarray(noisy - noise)
         if self.shown is not None:
             return self._redrawn_at_levels(part, draws, uniform) if len(self.keys) else np.zeros(size)
         if self.question.measures[part].kind == "mode":
