@@ -148,10 +148,15 @@ def _summary(answer: Answer, table: Any, ledger: Ledger, confidence: float) -> d
 
     if answer.free:
         return {"cost": answer.free}
+    free = answer.derived_from and answer.receipt is None
     summary = {
-        "cost": f"{answer.cost}, for {describe_unit(ledger.protects)}",
+        "cost": str(answer.cost) if free else f"{answer.cost}, for {describe_unit(ledger.protects)}",
         "remains": f"{ledger.remaining or 'nothing'} of {ledger.limit}",
-        "receipt": f"{answer.receipt}{'; answered before, at no new cost' if answer.replayed else ''}",
+        **(
+            {"derived from": ", ".join(answer.derived_from)}
+            if free
+            else {"receipt": f"{answer.receipt}{'; answered before, at no new cost' if answer.replayed else ''}"}
+        ),
         **_errors(answer, table, confidence),
         **{f"note {number}": note for number, note in enumerate(answer.notes, 1)},
     }

@@ -50,7 +50,14 @@ def connect(
     ledger = Ledger.open(known.ledger, protects=known.unit, limit=known.limit, rule=known.rule)
     if analyst is not None:
         ledger = ledger.for_analyst(analyst)
-    return Database(schema, engine, ledger, delta_per_question=known.delta_per_question, policy=known.public_text())
+    return Database(
+        schema,
+        engine,
+        ledger,
+        delta_per_question=known.delta_per_question,
+        policy=known.public_text(),
+        answers=known.answers,
+    )
 
 
 def open_engine(known: Policy, session: Any = None) -> Engine:

@@ -19,6 +19,7 @@ from discreet.exact.rational import Number, check_delta, check_epsilon, exactly
 from discreet.guarantees.unit import BLOCKS, Block
 from discreet.ledger import Ledger
 from discreet.sql.cubes import Cross, all_levels, crossed
+from discreet.sql.estimates.rules import AnswerRules
 from discreet.sql.living import division_of
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
@@ -48,6 +49,7 @@ class Database(Closed):
         *,
         delta_per_question: Number = 0,
         policy: str = "",
+        answers: AnswerRules | None = None,
     ) -> None:
         if ledger.protects != schema.unit:
             raise InvalidArgument(
@@ -56,7 +58,8 @@ class Database(Closed):
                 code="ledger-other-unit",
             )
         self.schema, self.engine, self.ledger = _with_public_values(schema, engine), engine, ledger
-        self.planner = Planner(self.schema, engine, ledger, delta_per_question, policy)
+        rules = AnswerRules() if answers is None else answers
+        self.planner = Planner(self.schema, engine, ledger, delta_per_question, policy, answers=rules)
 
     def seen_by(self, ledger: Ledger) -> Database:
         """The same tables under another view of the same ledger, such as that of an analyst."""

@@ -12,7 +12,7 @@ import json
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,6 +23,7 @@ from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit
 from discreet.ledger.store import IN_MEMORY, URLS
 from discreet.sql.blocks import Time
+from discreet.sql.estimates.rules import AnswerRules
 from discreet.sql.schema import AUTO, BOUNDS, Column, Hierarchy, Table, check_type, implied_type
 
 QUESTIONS = 1000
@@ -30,6 +31,7 @@ QUESTIONS = 1000
 _TABLE = ("source", "public", "person", "through", *BOUNDS, "version", "columns", "hierarchies", "time")
 _COLUMN = ("type", "between", "choices", "frequency", "other")
 _TIME = ("column", "block", "arrived", "late")
+_ANSWERS = tuple(one.name for one in fields(AnswerRules))
 _UNIT = ("person", "group", "row", "neighbors", "per", "lives_in")
 
 
@@ -53,6 +55,8 @@ class Policy:
     engine: EngineConfiguration = field(default_factory=EngineConfiguration)
     analyst_required: bool = False
     """Whether every question must say who asks it."""
+    answers: AnswerRules = AnswerRules()
+    """Whether questions are answered from earlier answers."""
     gateway: Mapping[str, Any] | None = field(default=None, repr=False)
     """The section of the gateway as it is written, if there is one. The gateway reads it."""
 
@@ -181,7 +185,7 @@ def _target(path: str, folder: Path) -> str:
 
 
 def _policy(words: Mapping[str, Any], folder: Path | None) -> Policy:
-    found = section_of(words, "", ("ledger", "unit", "tables", "engine", "analysts", "gateway"))
+    found = section_of(words, "", ("ledger", "unit", "tables", "engine", "analysts", "answers", "gateway"))
     ledger = section_of(found.get("ledger"), "ledger", ("path", "epsilon", "delta", "delta_per_question", "rule"))
     for key, example in (("path", '"clinic.ledger"'), ("epsilon", "10.0")):
         if key not in ledger:
@@ -198,6 +202,7 @@ def _policy(words: Mapping[str, Any], folder: Path | None) -> Policy:
         delta_per_question=ledger.get("delta_per_question"),
         engine=engine,
         analyst_required=_analyst_required(section_of(found.get("analysts", {}), "analysts", ("required",))),
+        answers=AnswerRules(**section_of(found.get("answers", {}), "answers", _ANSWERS)),
         gateway=section_of(found["gateway"], "gateway") if "gateway" in found else None,
     )
 

@@ -15,7 +15,7 @@ from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.reading.asked_first import Asked
 from discreet.sql.running.answer import Answer
-from discreet.sql.running.answering import answer_plan, owed, unpaid
+from discreet.sql.running.answering import answer_plan, foreseen, owed, unpaid
 from discreet.sql.running.combined import CombinedAnswer, CombinedPlan, last_answer, rows_of_tables
 from discreet.sql.running.explanation import Explanation, explain_all, explain_free, explain_plan
 from discreet.sql.terms import QuestionOptions
@@ -52,7 +52,13 @@ class Prepared(Closed):
             case Plan():
                 return owed(self.planner, self.plan, key)
         keys, plans = keys_of(key, len(self.plan.plans)), self.plan.plans
-        return [cost for own, plan in zip(keys, plans, strict=True) for cost in owed(self.planner, plan, own)]
+        return [cost for own, plan in zip(keys, plans, strict=True) for cost in self._owed(plan, own)]
+
+    def _owed(self, plan: Plan, key: str | None) -> list[Guarantee]:
+        """What a question of a statement would charge. The errors of a statement are simulated from noises that do not
+        depend on each other, so nothing in it is derived from earlier answers.
+        """
+        return owed(self.planner, plan, key, derives=False)
 
     @property
     def finds_bounds(self) -> bool:
@@ -76,14 +82,17 @@ class Prepared(Closed):
                 return exactly(self.plan.cost.epsilon)
         return sum((exactly(plan.cost.epsilon) for plan in self.plan.plans), Fraction(0))
 
-    def explain(self, confidence: float = 0.95, *, budget: bool = True) -> Explanation:
-        """What the answer would cost and how large its error may be, and with `budget` what would remain."""
+    def explain(self, confidence: float = 0.95, *, budget: bool = True, finds: bool = True) -> Explanation:
+        """What the answer would cost and how large its error may be, and with `budget` what would remain. If it `finds`
+        answers, those are named that imply it, or a part of it.
+        """
         ledger = self.planner.ledger if budget else None
         match self.plan:
             case Answer():
                 return explain_free(self.plan.free)
             case Plan():
-                return explain_plan(self.plan, ledger=ledger, confidence=confidence)
+                decided = foreseen(self.planner, self.plan) if finds else None
+                return explain_plan(self.plan, ledger=ledger, confidence=confidence, decided=decided)
         needs = [asked.needs for asked in self.plan.combination.questions]
         return explain_all(self.plan.plans, needs, ledger=ledger, confidence=confidence)
 
@@ -91,14 +100,14 @@ class Prepared(Closed):
         """The answers of the questions in a statement. What an earlier one released is known to those that need it."""
         keys = keys_of(key, len(combined.plans))
         planned = zip(keys, combined.plans, strict=True)
-        if costs := [cost for own, plan in planned for cost in unpaid(self.planner, plan, own)]:
+        if costs := [cost for own, plan in planned for cost in unpaid(self.planner, plan, own, derives=False)]:
             self.planner.ledger.after(*costs)  # all of them fit, or none is asked
         answers: list[Answer] = []
         for number, (asked, plan) in enumerate(zip(combined.combination.questions, combined.plans, strict=True)):
             if asked.needs:
                 released = {need: answers[need].table.column(0).to_pylist() for need in asked.needs}
                 plan = self._planned_with(asked, released, combined.options)
-            answers.append(answer_plan(self.planner, plan, key=keys[number]))
+            answers.append(answer_plan(self.planner, plan, key=keys[number], derives=False))
         return answers
 
     def _planned_with(self, asked: Asked, released: Mapping[int, Sequence[Any]], options: QuestionOptions) -> Plan:

@@ -30,7 +30,8 @@ def planned(database: Database, sql: str, options: Mapping[str, Any], *, finds: 
             refused.more = {"instead": instead}  # type: ignore[attr-defined]
         raise
     spends = getattr(database.ledger, "spends", True)  # who has no budget is told nothing of that of the data set
-    explained, left = asked.explain(options.get("confidence", 0.95), budget=spends), database.ledger.remaining
+    explained = asked.explain(options.get("confidence", 0.95), budget=spends, finds=finds)
+    left = database.ledger.remaining
     bought = finds and is_bought(asked)
     facts = {"epsilon": float(asked.epsilon), "bought": bought, "left": _shown(left), "text": str(explained)}
     facts["spends"] = spends

@@ -24,6 +24,7 @@ class RemoteAnswer(Answer):
         self.confidence = float(facts["confidence"])
         self.free = str(facts.get("free", ""))
         self.notes = tuple(map(str, facts["notes"]))
+        self.derived_from = tuple(map(str, facts.get("derived_from", ())))
         cost = _guarantee(facts["exact"]["cost"])
         if not isinstance(cost, Approx | NoLoss):
             raise TypeError

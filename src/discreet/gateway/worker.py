@@ -62,6 +62,7 @@ class Worker:
             self.ledger,
             delta_per_question=policy.delta_per_question,
             policy=policy.public_text(),
+            answers=policy.answers,
         )
         self._seen: dict[tuple[str, tuple[str, ...], bool], Database] = {}
         self._prepared: dict[str, Prepared] = {}
@@ -107,6 +108,8 @@ class Worker:
         if asked is None:
             asked = self._database(analyst, others or (), spends=spends).prepare(sql, **options)
         ledger = asked.planner.ledger
+        if isinstance(ledger, Watched):
+            ledger.as_of = self._as_of
         if not isinstance(ledger, Replays):
             return self._answer(asked, key, form, options)
         owed = asked.owed(key=key)

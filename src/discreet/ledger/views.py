@@ -123,6 +123,8 @@ class Watched(Ledger):
     """A ledger that says which requests it is about to charge, before it does."""
 
     told: Callable[[str | None, str | None], None] | None = None
+    as_of: int | None = None
+    """The answers of other accounts up to this entry have left."""
 
     def _announce(self, request: Request) -> None:
         if self.told is not None:

@@ -23,6 +23,7 @@ from discreet.ledger import Identity, Ledger, cost_of, version_of
 from discreet.ledger.exact import exact_text
 from discreet.releases import Release
 from discreet.sql.bounded_rows import BoundedRows
+from discreet.sql.estimates.rules import AnswerRules
 from discreet.sql.expressions import Expr, Field, Range
 from discreet.sql.measurement import identity_of_rows
 from discreet.sql.plan import Plan
@@ -70,7 +71,8 @@ class Planner:
     """Plans questions about one schema, on one engine, under one ledger.
 
     `policy` is the public text of the declarations, which is part of a question's identity. `opening` is a random id of
-    these data while they are open. It stands for their version if they have none.
+    these data while they are open. It stands for their version if they have none. `answers` says whether questions are
+    answered from earlier answers.
     """
 
     schema: Schema
@@ -79,6 +81,7 @@ class Planner:
     delta_per_question: Number = 0
     policy: str = ""
     opening: str = field(default_factory=lambda: new_opening())
+    answers: AnswerRules = field(default=AnswerRules(derived=False), kw_only=True)
 
     def __post_init__(self) -> None:
         if self.ledger is not None and self.ledger._parts and set(self.ledger._parts) != set(self.schema.parts or ()):

@@ -181,6 +181,11 @@ def _values_of(field: Field) -> tuple[Any, ...] | None:
     return None
 
 
+def declared_points(field: Field) -> tuple[Any, ...] | None:
+    """The declared values of a column. None if they are not declared, or too many to list."""
+    return _values_of(field)
+
+
 def _reached(expr: Expr, conditions: Sequence[Expr], listed: set[Any], work: Work) -> dict[Any, bool]:
     """The values of an expression for all declared values of its columns, and for NULL; each with whether declared
     values, and not only NULL, lead to it. None of them if they cannot be computed here. `listed` are all it can have.

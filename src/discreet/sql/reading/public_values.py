@@ -25,6 +25,12 @@ class Outside:
 
     choices: frozenset[Any]
 
+    def compared(self, compare: Callable[[Any, Any], Any], other: Any) -> Any:
+        """What a comparison with a constant says of all of these values. UNKNOWN if it differs between them."""
+        if compare in (operator.eq, operator.ne) and other in self.choices:
+            return compare is operator.ne
+        return UNKNOWN
+
 
 Computed = Callable[[Sequence[Any]], Any]
 """A value, given those of the parts that are known. None is NULL."""
@@ -101,8 +107,8 @@ def _first_case(parts: list[Computed], values: Sequence[Any]) -> Any:
 
 
 def _compare(compare: Callable[[Any, Any], Any], expr: Call, first: Any, second: Any) -> Any:
-    if isinstance(first, Outside) and compare in (operator.eq, operator.ne):
-        return compare is operator.ne if second in first.choices else UNKNOWN
+    if isinstance(first, Outside):
+        return first.compared(compare, second)
     numbers = all(isinstance(one, int | float) for one in (first, second))
     if not numbers:
         first, second = _alike(first, second)
@@ -234,6 +240,8 @@ def days_between(expr: Call, first: Any, second: Any) -> int:
 
 def _cast(expr: Call, value: Any) -> Any:
     own = expr.args[0].type
+    if isinstance(value, Outside):
+        return value if own == expr.type == "text" else UNKNOWN
     match own, expr.type:
         case (("integer" | "number" | "boolean"), "number"):
             return float(value)

@@ -26,6 +26,8 @@ from discreet.sql.running.redrawn import redrawn_bands
 from discreet.sql.running.shown import shown_rows
 
 CONFIDENCE = 0.95
+MOST_NAMED = 12
+"""So many receipts are named in a text."""
 
 
 @dataclass(frozen=True)
@@ -45,17 +47,26 @@ class Answer(Released):
 
     `cost` is the guarantee as (ε,δ), `guarantee` the complete one. For numbers that were bought before, it is what they
     cost then, together with whatever was measured with them. `notes` say what the errors do not cover. `free` says why
-    an answer that reads nothing private cost nothing.
+    an answer that reads nothing private cost nothing. `derived_from` are the receipts of earlier answers that it is
+    estimated from. If it has no receipt of its own, they imply it, and it cost nothing.
     """
 
     confidence: float = CONFIDENCE
     """With which confidence each error in `table` holds."""
     free = ""
+    derived_from: tuple[str, ...] = ()
 
     def __init__(
-        self, question: Question, columns: Columns, release: Release, *, notes: tuple[str, ...], cost: Approx | NoLoss
+        self,
+        question: Question,
+        columns: Columns,
+        release: Release,
+        *,
+        notes: tuple[str, ...],
+        cost: Approx | NoLoss,
+        derived_from: tuple[str, ...] = (),
     ) -> None:
-        self.question, self.notes, self.cost = question, notes, cost
+        self.question, self.notes, self.cost, self.derived_from = question, notes, cost, derived_from
         self._columns, self.release = columns, release
         self._shown = shown_rows(question, columns)
         self.table = self.with_errors(CONFIDENCE)
@@ -250,6 +261,7 @@ class Answer(Released):
             "remaining": None if left is None else _numbers(left),
             "receipt": self.receipt,
             **({"free": self.free} if self.free else {}),
+            **({"derived_from": list(self.derived_from)} if self.derived_from else {}),
         }
 
     def _json_ends(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -268,6 +280,9 @@ class Answer(Released):
         return f"<Answer: {self.table.num_rows} rows, {', '.join(self.names)}; {self._line()}>"
 
     def _line(self) -> str:
+        if self.derived_from and self.receipt is None:
+            left = f"{self.remaining or 'nothing'} remains"
+            return "; ".join([f"cost nothing: answered from {receipts_text(self.derived_from)}", left, *self.release.marks()])
         return self.free or "; ".join([f"cost {self.cost}", *self.release.notes()])
 
     def __str__(self) -> str:
@@ -282,6 +297,12 @@ class Answer(Released):
         empty = [] if self.table.num_rows else [html.note("No group is shown.")]
         errors = [html.note(f"Each ± holds with {100 * self.confidence:g}% confidence.")] if numbers else []
         return "".join([table, *empty, html.note(self._line()), *errors, *map(html.note, self.notes)])
+
+
+def receipts_text(receipts: Sequence[str]) -> str:
+    """Receipts in words: some of them, if there are many."""
+    listed, more = receipts[:MOST_NAMED], len(receipts) - MOST_NAMED
+    return f"receipt{'s' * (len(listed) > 1)} {', '.join(listed)}" + (f" and {more} more" if more > 0 else "")
 
 
 def _numbers(guarantee: Guarantee) -> dict[str, float]:

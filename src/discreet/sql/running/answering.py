@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,9 @@ from discreet.door import again, through
 from discreet.guarantees.guarantee import Guarantee
 from discreet.releases import Release
 from discreet.rows.key_columns import KeyColumns, places_of
+from discreet.sql.estimates.cells import LinearQuestion, linear_question
+from discreet.sql.estimates.deciding import Decided, decide
+from discreet.sql.estimates.written import write_linear
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.pricing.clipping import has_one_sign
@@ -20,6 +23,7 @@ from discreet.sql.pricing.price import Price
 from discreet.sql.question import Question
 from discreet.sql.running.answer import Answer
 from discreet.sql.running.clipped import Pairs, holding, read_clipped, unclipped
+from discreet.sql.running.derived import derived_answer, free_release
 from discreet.sql.running.intervals import Columns
 from discreet.sql.running.levels import (
     LeveledLoss,
@@ -32,17 +36,37 @@ from discreet.sql.running.levels import (
 from discreet.sql.running.loss import Loss
 from discreet.sql.running.measure import read_measures, read_undeclared
 from discreet.sql.running.notes import notes_on
-from discreet.sql.running.stored import chosen_numbers, find_reusable, mark_of
+from discreet.sql.running.stored import Mark, chosen_numbers, find_reusable, mark_of
 from discreet.sql.settling import settle
 
 
-def answer_plan(planner: Planner, plan: Plan, *, key: str | None = None) -> Answer:
-    """Charge, read, draw, store and return. What was measured before, at least as accurately, is free."""
+@dataclass(frozen=True, eq=False)
+class Bought:
+    """What an account has bought before of a question: this very answer, if it is `known`, stored numbers that answer
+    it, or others from which it is `derived`. `mark` is what the ledger's record says of it, and `linear` the same as
+    sums over cells.
+    """
+
+    known: bool
+    mark: Mark | None = None
+    linear: LinearQuestion | None = None
+    stored: Any = None
+    derived: Decided | None = None
+
+
+def answer_plan(planner: Planner, plan: Plan, *, key: str | None = None, derives: bool = True) -> Answer:
+    """Charge, read, draw, store and return. What was measured before, at least as accurately, is free. With `derives`,
+    so is what earlier answers imply, where the policy says so, and of all else only what is missing is paid.
+    """
     with holding(planner.engine) as pairs:
         plan = settle(planner, plan, pairs=pairs, key=key)
         if plan.nothing is not None:
             return _empty(plan, plan.nothing)
-        price, release = _measure(planner, plan, pairs, key)
+        price, release, decided = _measure(planner, plan, pairs, key, derives=derives)
+    if decided is not None:
+        assert plan.groups is not None  # of an estimate, the groups are declared
+        [order], keys = as_written(plan.question, [np.arange(plan.groups.count)], plan.groups.keys())
+        return derived_answer(plan, decided, release, order, keys)
     plan, release = replace(plan, price=price), replace(release, found=plan.found)
     keys, noisy = release.value if plan.groups is None else (plan.groups.keys(), release.value)
     if plan.question.levels:
@@ -93,20 +117,38 @@ def _empty(plan: Plan, release: Release) -> Answer:
     return Answer(plan.question, columns, release, notes=notes_on(plan), cost=plan.cost)
 
 
-def owed(planner: Planner, plan: Plan, key: str | None) -> list[Guarantee]:
+def owed(planner: Planner, plan: Plan, key: str | None, *, derives: bool = True) -> list[Guarantee]:
     """What the answer to a plan would charge at most, release by release: what was found before is not found again."""
-    return (
-        [*planner.unpaid(plan.automatic, key), plan.price.guarantee] if plan.automatic else unpaid(planner, plan, key)
-    )
+    if plan.automatic:
+        return [*planner.unpaid(plan.automatic, key), plan.price.guarantee]
+    return unpaid(planner, plan, key, derives=derives)
 
 
-def unpaid(planner: Planner, plan: Plan, key: str | None) -> list[Guarantee]:
-    """What is still to be paid for the answer to a plan. Nothing if it was answered before."""
+def unpaid(planner: Planner, plan: Plan, key: str | None, *, derives: bool = True) -> list[Guarantee]:
+    """What is still to be paid for the answer to a plan. Nothing if it was answered before, or if earlier answers imply
+    it.
+    """
     if plan.automatic:
         bounds = planner.unpaid(plan.automatic, key)
         return [*bounds, plan.price.guarantee] if bounds else []
-    known, _, found = _bought(planner, plan, _request(planner, plan, key))
-    return [] if known or found is not None else [plan.price.guarantee]
+    bought = _bought(planner, plan, _request(planner, plan, key), derives=derives)
+    if bought.known or bought.stored is not None:
+        return []
+    if bought.derived is None:
+        return [plan.price.guarantee]
+    price = bought.derived.price
+    if price is None or planner.ledger.knows(
+        price.guarantee, mechanism=price.mechanism, **_part_request(planner, plan, bought.derived)
+    ):
+        return []
+    return [price.guarantee]
+
+
+def foreseen(planner: Planner, plan: Plan) -> Decided | None:
+    """How earlier answers would be used for a plan. None if they would not be."""
+    if plan.automatic:
+        return None
+    return _bought(planner, plan, _request(planner, plan, None), derives=True).derived
 
 
 def _request(planner: Planner, plan: Plan, key: str | None) -> dict[str, Any]:
@@ -122,32 +164,65 @@ def _request(planner: Planner, plan: Plan, key: str | None) -> dict[str, Any]:
     return {"asked": question.same, "key": key, "identity": identity}
 
 
-def _bought(planner: Planner, plan: Plan, request: dict[str, Any]) -> tuple[bool, Any, Any]:
-    """Whether this very answer was bought before, its mark, and stored numbers that answer it, if there are any."""
+def _part_request(planner: Planner, plan: Plan, decided: Decided) -> dict[str, Any]:
+    """What the ledger records of what is missing. It is never the same as a question for this price: that one may have
+    been answered before, and its numbers would count twice.
+    """
+    assert decided.part is not None
+    question = plan.question
+    identity = planner.identity(
+        question.relation,
+        ("missing", question.meaning, plan.bounds, decided.part.whole),
+        bounds=dict(plan.terms.bounds),
+    )
+    return {"asked": question.same, "key": None, "identity": identity}
+
+
+def _bought(planner: Planner, plan: Plan, request: dict[str, Any], *, derives: bool) -> Bought:
+    """What was bought before of a question."""
     price, ledger, identity = plan.price, planner.ledger, request["identity"]
     known = ledger.knows(price.guarantee, mechanism=price.mechanism, **request)
     # clipped people have one limit for all measures together, and levels one estimate
     divisible = identity.lasting and plan.clipping is None and not plan.question.levels
-    mark = mark_of(plan, planner.schema, identity) if divisible else None
-    reusable = mark is not None and request["key"] is None and not known
-    return known, mark, find_reusable(ledger, mark, price) if reusable and mark is not None else None
+    if not divisible:
+        return Bought(known)
+    mark = mark_of(plan, planner.schema, identity)
+    linear = linear_question(plan, planner.schema, identity) if planner.answers.derived else None
+    bought = Bought(known, mark if linear is None else replace(mark, more=write_linear(linear)), linear)
+    if known or request["key"] is not None:
+        return bought
+    stored = find_reusable(ledger, mark, price)
+    if stored is not None or linear is None or not derives:
+        return replace(bought, stored=stored)
+    return replace(bought, derived=decide(planner, plan, mark, linear))
 
 
-def _measure(planner: Planner, plan: Plan, pairs: Pairs, key: str | None) -> tuple[Price, Release]:
-    """The noisy numbers of all groups, and the price at which they were bought: now, or before."""
+def _measure(
+    planner: Planner, plan: Plan, pairs: Pairs, key: str | None, *, derives: bool
+) -> tuple[Price, Release, Decided | None]:
+    """The noisy numbers of all groups, and the price at which they were bought: now, or before. And how earlier answers
+    are used, if they are: then the numbers are what was missing.
+    """
     price, ledger, request = plan.price, planner.ledger, _request(planner, plan, key)
-    _, mark, found = _bought(planner, plan, request)
-    if found is not None:
-        entry, own, places = found
+    bought = _bought(planner, plan, request, derives=derives)
+    mark, decided = bought.mark, bought.derived
+    if bought.stored is not None:
+        entry, own, places = bought.stored
         release = again(entry, own.mechanism, ledger=ledger)
-        return own, replace(release, value=chosen_numbers(release.value, plan, places))
+        return own, replace(release, value=chosen_numbers(release.value, plan, places)), None
+    if decided is not None and decided.price is None:
+        return price, free_release(decided, ledger), decided
+    if decided is not None and decided.price is not None:
+        price, request = decided.price, _part_request(planner, plan, decided)
+        own_mark = mark_of(replace(plan, price=price), planner.schema, _request(planner, plan, None)["identity"])
+        mark = replace(own_mark, more=write_linear(decided.question, decided.part))
     marked = "" if mark is None else str(mark)
 
     def read() -> Any:
         return _read_measures(planner, plan, pairs)
 
     release = through(read, price.mechanism, price.guarantee, ledger=ledger, mark=marked, **request)
-    return price, release
+    return price, release, decided
 
 
 def _read_measures(planner: Planner, plan: Plan, pairs: Pairs) -> Any:

@@ -12,12 +12,15 @@ import numpy as np
 
 from discreet import html
 from discreet.errors import BudgetExhausted
+from discreet.guarantees.guarantee import Guarantee, NoLoss
 from discreet.guarantees.unit import Unit
 from discreet.ledger import Ledger
+from discreet.sql.estimates.deciding import Decided
 from discreet.sql.expressions import Ref
 from discreet.sql.plan import Plan
 from discreet.sql.pricing.relation import parts_read
 from discreet.sql.question import Output
+from discreet.sql.running.answer import receipts_text
 from discreet.sql.running.intervals import Columns
 from discreet.sql.running.notes import limits_of, number_of
 
@@ -51,9 +54,13 @@ class Explanation(str):
         return self._page or html.code(self)
 
 
-def explain_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0.95) -> Explanation:
-    """A plan explained in text: who is protected, bounds, noise, cost, the expected error, and how ε is divided."""
-    data = describe_plan(plan, ledger=ledger, confidence=confidence)
+def explain_plan(
+    plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0.95, decided: Decided | None = None
+) -> Explanation:
+    """A plan explained in text: who is protected, bounds, noise, cost, the expected error, and how ε is divided.
+    `decided` says how earlier answers are used.
+    """
+    data = describe_plan(plan, ledger=ledger, confidence=confidence, decided=decided)
     described = {"protects": data["protects"]}
     if repeated := data["one_row"]:
         described["one row"] = f"in at most {repeated:,} joined rows"
@@ -71,6 +78,9 @@ def explain_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float 
         about = number_of(math.ceil(limits["people_above"]), "person", "people")
         described["one person"] = f"has limits on {' and '.join(limits['of'])}, found so that about {about} have more"
     described |= {"noise": data["noise"], "cost": data["guarantee"]}
+    if decided is not None:
+        whole = "all of it" if decided.price is None else f"a part of it: {plan.cost} would buy the same without"
+        described["known"] = f"from {receipts_text(decided.receipts)}, {whole}"
     if first := data.get("found_first"):
         described["found first"] = f"{', '.join(first)}, for ε = {float(plan.spent_first):.4g} of it"
         if not limits:
@@ -126,9 +136,14 @@ def _after(needs: Sequence[int]) -> str:
     return f", with what question {listed} releases in the place of 1, 'a' or 2000-01-01" if needs else ""
 
 
-def describe_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0.95) -> dict[str, Any]:
+def describe_plan(
+    plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0.95, decided: Decided | None = None
+) -> dict[str, Any]:
     """The same for other programs."""
     question, price, bounds = plan.question, plan.price, plan.bounds
+    cost: Guarantee = plan.cost
+    if decided is not None:
+        cost = NoLoss() if decided.price is None else decided.price.cost
     facts: dict[str, Any] = {
         "question": question.line,
         "protects": describe_unit(price.guarantee.protects or Unit()),
@@ -137,7 +152,7 @@ def describe_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float
         "groups": None if plan.groups is None else plan.groups.count,
         "keys": [key.name for key in question.keys],
         "noise": price.noise,
-        "guarantee": str(plan.cost),
+        "guarantee": str(cost),
         "columns": [_column(plan, output, confidence) for output in question.outputs],
         "measures": _measures(plan, confidence),
     }
@@ -149,13 +164,22 @@ def describe_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float
         facts["limits"] = {"of": limits_of(plan.clipping), "people_above": float(plan.clipping.people)}
     if plan.automatic:
         facts["found_first"] = [bound.what for bound in plan.automatic]
+    if decided is not None:
+        facts["derived_from"] = list(decided.receipts)
     if ledger is None:
         return facts
     try:
-        left = ledger.after(*(bound.guarantee for bound in plan.automatic), price.guarantee)
+        left = _left(plan, ledger, decided)
     except BudgetExhausted:
         return facts | {"fits": False, "remaining": None, "limit": str(ledger.rule.limit)}
     return facts | {"fits": True, "remaining": left and str(left), "limit": str(ledger.rule.limit)}
+
+
+def _left(plan: Plan, ledger: Ledger, decided: Decided | None) -> Guarantee | None:
+    """What would remain after the answer."""
+    if decided is None:
+        return ledger.after(*(bound.guarantee for bound in plan.automatic), plan.price.guarantee)
+    return ledger.remaining if decided.price is None else ledger.after(decided.price.guarantee)
 
 
 def _measures(plan: Plan, confidence: float) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from scipy.special import ndtri
 from discreet.rows.arrow import floats_of
 from discreet.rows.key_columns import KeyColumns
 from discreet.sql.expressions import Call, Const, Expr, Ref
+from discreet.sql.estimates.shown import Estimated
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Aggregate, Measure, Question
 from discreet.sql.running.levels import LeveledLoss, LeveledRows
@@ -33,7 +34,8 @@ Uniform = Callable[[tuple[int, ...]], Floats]
 
 class Columns:
     """The noisy measures of all groups, and the columns computed from them. `loss` is what clipping took off, if people
-    were clipped. `shown` has the rows of several levels, if there are any. Without a price, nothing is known of errors.
+    were clipped. `shown` has the rows of several levels, if there are any, and `estimated` the errors of numbers that
+    are estimated from several answers. Without a price, nothing is known of errors.
     """
 
     def __init__(
@@ -44,8 +46,10 @@ class Columns:
         keys: Sequence[tuple[Any, ...]],
         loss: Loss | None = None,
         shown: LeveledRows | None = None,
+        estimated: Estimated | None = None,
     ) -> None:
         self.question, self._price, self.loss, self.shown = question, price, loss, shown
+        self.estimated = estimated
         self.keys = KeyColumns.of(keys, [key.expr.type for key in question.keys])
         self.noisy: list[Floats] = [
             np.asarray(values, dtype=np.float64).reshape((-1, 3) if measure.kind == "quantile" else (-1,))
@@ -154,6 +158,8 @@ class Columns:
     def _offsets(self, part: int, confidence: float) -> tuple[Any, Any] | None:
         """How far below and how far above its noisy number the truth of a measure may be."""
         measure = self.question.measures[part]
+        if self.estimated is not None:
+            return (self.estimated.error(part, confidence),) * 2
         if self.shown is not None and not len(self.keys):
             return np.zeros(0), np.zeros(0)
         if self.shown is not None:

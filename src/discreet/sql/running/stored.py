@@ -33,7 +33,8 @@ _LAWS: dict[str, Callable[[Fraction], Laplace | Gaussian]] = {
 _NUMBER = r"[0-9]+(?:/[1-9][0-9]*)?"
 _NOISE = rf"(?:Laplace|Gaussian) {_NUMBER}|selection [0-9a-f]{{32}}"
 _MEASURE = rf"[0-9a-f]{{32}} (?:{_NOISE})"
-_MARK = re.compile(rf"([0-9a-f]{{32}}): ({_MEASURE}(?:, {_MEASURE})*)(?:; keys of ([0-9]+) at ({_NUMBER}))?")
+_KEYS = rf"; keys of ([0-9]+) at ({_NUMBER})"
+_MARK = re.compile(rf"([0-9a-f]{{32}}): ({_MEASURE}(?:, {_MEASURE})*)(?:{_KEYS})?(; cells .*)?")
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Mark:
     """The identity of a stored measurement: its rows and groups, and each measure with its noise.
 
     `threshold` is how many people a group needs to be shown if keys are not declared, and `scale` the noise of that
-    count.
+    count. `more` says which cells each number adds up, if that is known: see `sql/estimates/written.py`.
     """
 
     groups: str
@@ -49,10 +50,12 @@ class Mark:
     noise: tuple[str, ...]
     threshold: int = 0
     scale: Fraction = Fraction(0)
+    more: str = ""
 
     def __str__(self) -> str:
         shown = f"; keys of {self.threshold} at {self.scale}" if self.threshold else ""
-        return f"{self.groups}: {', '.join(map(' '.join, zip(self.measures, self.noise, strict=True)))}{shown}"
+        measured = ", ".join(map(" ".join, zip(self.measures, self.noise, strict=True)))
+        return f"{self.groups}: {measured}{shown}{self.more}"
 
     @staticmethod
     def read(text: str) -> Mark | None:
@@ -60,10 +63,10 @@ class Mark:
         found = _MARK.fullmatch(text)
         if found is None:
             return None
-        groups, listed, threshold, scale = found.groups()
+        groups, listed, threshold, scale, more = found.groups()
         parts = [part.partition(" ") for part in listed.split(", ")]
         measures, noise = tuple(name for name, _, _ in parts), tuple(law for _, _, law in parts)
-        return Mark(groups, measures, noise, int(threshold or 0), Fraction(scale or 0))
+        return Mark(groups, measures, noise, int(threshold or 0), Fraction(scale or 0), more or "")
 
 
 def mark_of(plan: Plan, schema: Schema, identity: Identity) -> Mark:
@@ -87,6 +90,12 @@ def _noise(part: Any) -> str:
         case Gaussian(stddev=deviation):
             return f"Gaussian {exactly(deviation)}"
     return f"selection {digest(exact_text(part))[:32]}"
+
+
+def noise_in(text: str) -> Laplace | Gaussian | None:
+    """The noise that a mark names. None for a choice."""
+    law, _, size = text.partition(" ")
+    return _LAWS[law](Fraction(size)) if law in _LAWS else None
 
 
 def find_reusable(ledger: Ledger, mark: Mark, price: Price) -> tuple[Entry, Price, list[int]] | None:
@@ -123,15 +132,14 @@ def _if_as_accurate(noise: str, part: Any) -> Any:
     Gaussian noise has the lighter tails: if it is not larger than Laplace noise at 50%, it is not at any higher
     confidence. Laplace noise is never as good as Gaussian noise at all of them.
     """
-    law, _, size = noise.partition(" ")
-    if law not in _LAWS:
+    known = noise_in(noise)
+    if known is None:
         return part if noise == _noise(part) else None
-    known = _LAWS[law](Fraction(size))
     match known, part:
         case Laplace(), Laplace():
-            return known if Fraction(size) <= exactly(part.scale) else None
+            return known if exactly(known.scale) <= exactly(part.scale) else None
         case Gaussian(), Gaussian():
-            return known if Fraction(size) <= exactly(part.stddev) else None
+            return known if exactly(known.stddev) <= exactly(part.stddev) else None
         case Gaussian(), Laplace():
             return known if float(known.error(0.5)) <= float(part.error(0.5)) else None
     return None

@@ -1,0 +1,51 @@
+"""The answer to a question that earlier answers imply, or of which only a part had to be paid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from discreet.guarantees.guarantee import NoLoss
+from discreet.ledger import Ledger
+from discreet.releases import Release
+from discreet.rows.key_columns import KeyColumns
+from discreet.sql.estimates.deciding import Decided
+from discreet.sql.estimates.shown import Estimated
+from discreet.sql.plan import Plan
+from discreet.sql.running.answer import Answer, receipts_text
+from discreet.sql.running.intervals import Columns
+from discreet.sql.running.notes import notes_on
+
+
+def free_release(decided: Decided, ledger: Ledger) -> Release:
+    """A release of nothing new. Its guarantee is what the earlier answers cost when they were bought."""
+    left = ledger.remaining
+    guarantee = decided.guarantee
+    return Release(value=None, guarantee=guarantee, not_private=decided.not_private, _left=lambda: left)
+
+
+def derived_answer(plan: Plan, decided: Decided, release: Release, order: Any, keys: KeyColumns) -> Answer:
+    """The answer from earlier numbers, and from what was measured now if something was missing."""
+    whole, moved = [], []
+    for place, estimate in enumerate(decided.estimates):
+        new = None if decided.price is None else np.asarray(release.value[place], dtype=np.float64)
+        exact = estimate.values(new)
+        whole.append(np.rint(exact))
+        moved.append(np.abs(whole[-1] - exact))
+    errors = Estimated([estimate.laws for estimate in decided.estimates], moved).in_order(order)
+    noisy = [values[np.asarray(order)] for values in whole]
+    price = plan.price if decided.price is None else decided.price
+    columns = Columns(plan.question, price, noisy, keys, estimated=errors)
+    cost = NoLoss() if decided.price is None else decided.price.cost
+    notes = (*_own_notes(plan, decided), *notes_on(plan))
+    return Answer(plan.question, columns, release, notes=notes, cost=cost, derived_from=decided.receipts)
+
+
+def _own_notes(plan: Plan, decided: Decided) -> list[str]:
+    named = receipts_text(decided.receipts)
+    if decided.price is None:
+        return [f"Answered from {named}, within the error that was asked for. Nothing was charged."]
+    return [
+        f"Combined with {named}: {decided.price.cost} was charged for what was missing, instead of {plan.price.cost}."
+    ]
