@@ -58,7 +58,7 @@ class Estimate:
         blocks = self.known.information.blocks
         noises = [block.noise for block in blocks for _ in block.rows]
         if self.noise is not None:
-            noises += [self.noise] * len(self.weights.new)
+            noises += [self.noise] * self.weights.new.shape[1]
         known: dict[bytes, SumLaw] = {}
         found = []
         for row in self._rows:
