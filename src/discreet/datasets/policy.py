@@ -55,7 +55,7 @@ class Policy:
     engine: EngineConfiguration = field(default_factory=EngineConfiguration)
     analyst_required: bool = False
     """Whether every question must say who asks it."""
-    answers: AnswerRules = AnswerRules()
+    answers: AnswerRules = field(default_factory=AnswerRules)
     """Whether questions are answered from earlier answers."""
     gateway: Mapping[str, Any] | None = field(default=None, repr=False)
     """The section of the gateway as it is written, if there is one. The gateway reads it."""

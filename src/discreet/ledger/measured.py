@@ -46,10 +46,10 @@ def measured_before(ledger: Ledger, vector: str, *, shared: bool) -> list[Measur
     seen = _SEEN.setdefault(ledger, {}).setdefault(shared, _Seen())
     with ledger._store.transaction(write=False) as execute:
         _read_newer(execute, ledger, seen, shared=shared)
-        numbers = [number for number in seen.numbers.get(vector, ())]
+        numbers = list(seen.numbers.get(vector, ()))
         if not numbers:
             return []
-        digests = dict(
+        digests: dict[int, Any] = dict(
             execute("SELECT number, digest FROM answers WHERE number BETWEEN ? AND ?", numbers[0], numbers[-1])
         )
         found = []
@@ -86,7 +86,7 @@ def _answer(execute: Any, number: int) -> Measured | None:
     rows = book.with_answer(execute(*book.numbered(number)))
     if rows is None or rows[1] is None:
         return None
-    row, stored = rows
+    row, stored = rows[0], rows[1]
     entry = entry_of(row, answers.state_of(row.chain, stored.digest))
     try:
         value, not_private = answers.read_stored(stored, entry)

@@ -168,10 +168,10 @@ def _started(planner: Planner, mark: Mark, whole: str) -> tuple[Part | None, boo
     """The part of this very price that was charged before by this account, and whether it was answered."""
     for entry in reversed(planner.ledger.marked(mark.groups)):
         said, linear = Mark.read(entry.mark), read_linear(entry.mark)
-        same = said is not None and said.measures == mark.measures
-        if same and linear is not None and linear[1] is not None and linear[1].whole == whole:
-            if entry.state in ("answered", "reserved"):
-                return linear[1], entry.state == "answered"
+        if said is None or said.measures != mark.measures or linear is None or entry.state == "discarded":
+            continue
+        if linear[1] is not None and linear[1].whole == whole:
+            return linear[1], entry.state == "answered"
     return None, False
 
 

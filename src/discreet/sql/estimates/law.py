@@ -1,8 +1,8 @@
 """The law of a weighted sum of independent noises: how far it is from 0, with any confidence.
 
-Promise: with Y = X + V, where V is Gaussian with a deviation h that is a small part of that of X, a sum X that is beyond
-t + z·h lets Y be beyond t unless V is below −z·h. So P(|X| > t + z·h) ≤ P(|Y| > t) / P(V ≥ −z·h). The law of Y has a
-smooth density, and is computed from its characteristic function to within `_SLACK`, which is added.
+Promise: with Y = X + V, where V is Gaussian with a deviation h that is a small part of that of X, a sum X that is
+beyond t + z·h lets Y be beyond t unless V is below −z·h. So P(|X| > t + z·h) ≤ P(|Y| > t) / P(V ≥ −z·h). The law of Y
+has a smooth density, and is computed from its characteristic function to within `_SLACK`, which is added.
 Source: Gil-Pelaez 1951; the error of the trapezoid is that of Poisson's formula. Decision 0026.
 """
 
@@ -103,8 +103,8 @@ class SumLaw:
     def _transform(self) -> tuple[Floats, Floats]:
         """The points of the characteristic function that count, and what each contributes before sin(u·t)."""
         step = 2 * math.pi / _PERIOD
-        points = step * np.arange(1, math.ceil(5.6 / _SMOOTH / step) + 1)
-        parts = np.exp(-((points * _SMOOTH) ** 2) / 2) * (2 * step / math.pi) / points
+        points: Floats = step * np.arange(1, math.ceil(5.6 / _SMOOTH / step) + 1, dtype=np.float64)
+        parts: Floats = np.exp(-((points * _SMOOTH) ** 2) / 2) * (2 * step / math.pi) / points
         first, chunks = 0, itertools.chain(_CHUNKS, itertools.repeat(64))
         while first < len(self.weights):
             own = slice(first, first + next(chunks))
@@ -153,4 +153,4 @@ def _gaussian(angles: Floats, stddevs: Floats) -> Floats:
     folded = np.remainder(angles + math.pi, 2 * math.pi) - math.pi
     top = np.exp(-((stddevs[None, None, :] * (folded[None] - around)) ** 2) / 2).sum(axis=0)
     whole = np.exp(-((stddevs[None, :] * around[:, 0]) ** 2) / 2).sum(axis=0)
-    return np.minimum(np.asarray(top / whole[None, :]), 1.0)
+    return np.asarray(np.minimum(top / whole[None, :], 1.0))

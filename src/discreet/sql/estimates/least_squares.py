@@ -161,4 +161,4 @@ class Prior:
 
 def spread_places(places: Any, groups: int) -> Floats:
     """Places of cells as rows of 0 and 1."""
-    return (np.arange(groups)[:, None] == np.asarray(places)[None, :]).astype(np.float64)
+    return np.asarray(np.arange(groups)[:, None] == np.asarray(places)[None, :], dtype=np.float64)

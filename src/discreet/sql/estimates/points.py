@@ -7,6 +7,7 @@ does it: below, between and above the declared ones.
 from __future__ import annotations
 
 import datetime
+import itertools
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ def _are(values: tuple[Any, ...], kind: type) -> bool:
 def _gaps(values: list[Any], step: Any) -> list[Gap]:
     known = frozenset(values)
     found = [Gap(known, None, values[0] - step)] if values[0] != datetime.date.min else []
-    for first, second in zip(values, values[1:], strict=False):
+    for first, second in itertools.pairwise(values):
         if second - first > step:
             found.append(Gap(known, first + step, second - step))
     return [*found, *([Gap(known, values[-1] + step, None)] if values[-1] != datetime.date.max else [])]

@@ -41,9 +41,7 @@ def read_linear(text: str) -> tuple[LinearQuestion, Part | None] | None:
     pairs = [tuple(map(int, one.split(":"))) for one in columns.split()] if columns != "-" else []
     sizes = tuple(size for _, size in pairs)
     cells, number = int(np.prod(sizes, dtype=np.int64)), int(groups)
-    measures = tuple(
-        LinearMeasure(one[:32], _read_places(one[33:], cells)) for one in sums.split(", ")
-    )
+    measures = tuple(LinearMeasure(one[:32], _read_places(one[33:], cells)) for one in sums.split(", "))
     if any(len(one.places) != cells or one.places.max(initial=-1) >= number for one in measures):
         return None
     question = LinearQuestion(tuple(column for column, _ in pairs), sizes, number, measures)

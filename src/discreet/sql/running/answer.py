@@ -282,7 +282,9 @@ class Answer(Released):
     def _line(self) -> str:
         if self.derived_from and self.receipt is None:
             left = f"{self.remaining or 'nothing'} remains"
-            return "; ".join([f"cost nothing: answered from {receipts_text(self.derived_from)}", left, *self.release.marks()])
+            return "; ".join(
+                [f"cost nothing: answered from {receipts_text(self.derived_from)}", left, *self.release.marks()]
+            )
         return self.free or "; ".join([f"cost {self.cost}", *self.release.notes()])
 
     def __str__(self) -> str:

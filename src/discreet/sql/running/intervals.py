@@ -16,8 +16,8 @@ from scipy.special import ndtri
 
 from discreet.rows.arrow import floats_of
 from discreet.rows.key_columns import KeyColumns
-from discreet.sql.expressions import Call, Const, Expr, Ref
 from discreet.sql.estimates.shown import Estimated
+from discreet.sql.expressions import Call, Const, Expr, Ref
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Aggregate, Measure, Question
 from discreet.sql.running.levels import LeveledLoss, LeveledRows
