@@ -1,7 +1,7 @@
 """Streams of questions shaped like those of Turbo (SOSP 2023): tables, questions, and the peer itself, simulated.
 
-Attributes, sizes and questions are the published ones. The rows are synthetic: for Covid drawn from the published shares
-of the census and of positive tests, for CitiBike from round shares of riders, hours and stations.
+Attributes, sizes and questions are the published ones. The rows are synthetic: for Covid drawn from the published
+shares of the census and from shares of positive tests, for CitiBike from round shares of riders, hours and stations.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ def covid() -> World:
 
 
 STORIES = (
-    "gender", "user_type", "user_type gender", "", "age", "start", "stop", "hour", "start stop", "gender age", "duration",
-    "duration age", "duration gender", "duration gender age", "duration user_type", "start age", "stop age",
-    "user_type age", "weekday", "weekday duration", "hour duration", "weekday hour", "user_type gender age", "hour start",
-    "hour stop", "weekday start", "weekday stop", "weekday start stop", "hour start stop",
+    "gender", "user_type", "user_type gender", "", "age", "start", "stop", "hour", "start stop", "gender age",
+    "duration", "duration age", "duration gender", "duration gender age", "duration user_type", "start age", "stop age",
+    "user_type age", "weekday", "weekday duration", "hour duration", "weekday hour", "user_type gender age",
+    "hour start", "hour stop", "weekday start", "weekday stop", "weekday start stop", "hour start stop",
 )  # fmt: skip
 """The columns by which public analyses of CitiBike count rides."""
 
@@ -89,7 +89,9 @@ def citibike() -> World:
     stations = np.array([0.22, 0.17, 0.14, 0.12, 0.10, 0.08, 0.07, 0.05, 0.03, 0.02])
     routes = 0.5 * np.diag(stations) + 0.5 * np.outer(stations, stations)  # half of all rides stay where they began
     commute = np.array([0.02, 0.24, 0.20, 0.24, 0.25, 0.05]), np.array([0.05, 0.10, 0.27, 0.30, 0.20, 0.08])
-    hours = np.stack([commute[day >= 5] * share for day, share in enumerate((0.15, 0.16, 0.16, 0.15, 0.14, 0.13, 0.11))])
+    hours = np.stack(
+        [commute[day >= 5] * share for day, share in enumerate((0.15, 0.16, 0.16, 0.15, 0.14, 0.13, 0.11))]
+    )
     riders = np.einsum("u,g,a->uga", (0.15, 0.85), (0.10, 0.66, 0.24), (0.01, 0.72, 0.21, 0.06))
     riders[0] = 0.15 * np.einsum("g,a->ga", (0.45, 0.33, 0.22), (0.01, 0.89, 0.08, 0.02))
     length = np.array([[0.45, 0.30, 0.12, 0.06, 0.04, 0.03], [0.83, 0.13, 0.02, 0.01, 0.006, 0.004]])
@@ -120,8 +122,8 @@ def _rounded(shares: np.ndarray) -> np.ndarray:
 
 @dataclass
 class Bypass:
-    """PMW-Bypass, the algorithm of Turbo, with its published rules: a histogram is learned from paid answers; a question
-    whose cells were all updated often enough is tested by the sparse vector, any other is paid and learned from.
+    """PMW-Bypass, the algorithm of Turbo, with its published rules: a histogram is learned from paid answers. A
+    question whose cells were all updated often enough is tested by the sparse vector, any other is paid and learned.
     """
 
     world: World

@@ -1,8 +1,8 @@
 """The groups around a question. A unit is in one of them at most, so measuring all of them costs no more than one.
 
 `COUNT(*) … WHERE city = 'Rome'` becomes one of the groups of `COUNT(*) … GROUP BY city`, and a condition such as
-`age IN (…)` becomes the groups for which it holds and for which it does not. Only the asked groups are shown. The others
-are stored with them, and later questions are answered from them.
+`age IN (…)` becomes the groups for which it holds and for which it does not. Only the asked groups are shown. The
+others are stored with them, and later questions are answered from them.
 """
 
 from __future__ import annotations
@@ -64,8 +64,9 @@ def groups_around(planner: Planner, plan: Plan) -> Around | None:
     same = found.price.parts == plan.price.parts and found.price.cost == plan.price.cost
     if not same or found.bounds != plan.bounds or found.groups is None or plan.groups is None:
         return None
-    numbers = {group: number for number, group in enumerate(found.groups.keys())}
-    asked = [dict(zip(_names(plan.question), group, strict=True)) | values for group in plan.groups.keys()]
+    all_groups, asked_groups = found.groups.keys(), plan.groups.keys()
+    numbers = {group: number for number, group in enumerate(all_groups)}
+    asked = [dict(zip(_names(plan.question), group, strict=True)) | values for group in asked_groups]
     places = [numbers[tuple(group[name] for name in _names(question))] for group in asked]
     return Around(found, np.array(places, dtype=np.int64))
 
