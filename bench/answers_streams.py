@@ -47,6 +47,27 @@ class World:
         """The cells of a question, for numpy."""
         return np.ix_(*(range(n) if one is None else one for one, n in zip(asked, self.counts.shape, strict=True)))
 
+    def row(self, asked: Asked) -> np.ndarray:
+        """The cells of a question, as 0 and 1."""
+        found = np.zeros(self.counts.shape)
+        found[self.place(asked)] = 1
+        return found.ravel()
+
+    def around(self, asked: Asked) -> np.ndarray:
+        """The groups around a question: all values of a column of which one is asked for, and for more of them two
+        groups, these and all others.
+        """
+        rows = np.ones((1, 1))
+        for one, size in zip(asked, self.counts.shape, strict=True):
+            each = np.eye(size) if one is not None and len(one) == 1 else np.zeros((1, size))
+            if one is None:
+                each[0] = 1
+            elif len(one) > 1:
+                each[0, list(one)] = 1
+                each = np.vstack([each, 1 - each])
+            rows = np.kron(rows, each)
+        return rows
+
     def sql(self, asked: Asked) -> str:
         terms = []
         for name, one in zip(self.columns, asked, strict=True):
