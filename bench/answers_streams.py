@@ -23,7 +23,7 @@ ALONE = math.log(1 / BETA) / WITHIN
 """ε of one count with this error, by Laplace noise."""
 
 Asked = tuple[tuple[int, ...] | None, ...]
-"""For each column the values that are counted. None for all."""
+"""For each column the values that are counted. None if it is not mentioned."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,11 @@ class World:
         """
         rows = np.ones((1, 1))
         for one, size in zip(asked, self.counts.shape, strict=True):
-            each = np.eye(size) if one is not None and len(one) == 1 else np.zeros((1, size))
-            if one is None:
-                each[0] = 1
-            elif len(one) > 1:
-                each[0, list(one)] = 1
-                each = np.vstack([each, 1 - each])
+            chosen = np.isin(np.arange(size), range(size) if one is None else one).astype(np.float64)
+            if chosen.sum() == 1:
+                each = np.eye(size)
+            else:
+                each = np.stack([chosen] if chosen.all() else [chosen, 1 - chosen])
             rows = np.kron(rows, each)
         return rows
 
@@ -128,9 +127,8 @@ def _groups(columns: dict[str, int]) -> Iterator[Asked]:
             yield tuple((chosen[name],) if name in chosen else None for name in columns)
 
 
-def _set(bits: int, size: int) -> tuple[int, ...] | None:
-    chosen = tuple(value for value in range(size) if bits >> value & 1)
-    return None if len(chosen) == size else chosen
+def _set(bits: int, size: int) -> tuple[int, ...]:
+    return tuple(value for value in range(size) if bits >> value & 1)
 
 
 def _rounded(shares: np.ndarray) -> np.ndarray:

@@ -138,4 +138,6 @@ def _key_of(condition: Expr, used: set[Field]) -> tuple[Key, Any, int] | None:
     chosen, domain = _held(condition, field), field.choices or ()
     if len(chosen) == 1 and _is_plain(chosen[0]) and chosen[0] in domain:
         return Key(field.name, Ref(field), domain), chosen[0], len(points)
+    if len(chosen) >= len(domain) and all(map(_is_plain, chosen)):  # no declared value is left for a group around it
+        return None
     return Key("around", condition, (False, True)), True, len(points)

@@ -20,7 +20,7 @@ from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import tidy
 from discreet.sql.estimates.cells import LinearQuestion
-from discreet.sql.estimates.law import Floats, Noise, SumLaw
+from discreet.sql.estimates.law import Floats, Noise, SumLaw, laws_of
 from discreet.sql.estimates.least_squares import Prior, Weights
 from discreet.sql.estimates.sources import Known, known_about
 from discreet.sql.estimates.written import Part, read_linear
@@ -35,7 +35,7 @@ first, if that is Laplace noise: decision 0026."""
 PARTS = 32
 """What is missing is paid in multiples of this part of ε."""
 _ROUNDED = 0.5
-"""Estimates are shown in whole steps."""
+"""Estimates are shown in whole steps, unless they are sums and differences of numbers as they were released."""
 _WORTH = 1.1
 """An estimate with a larger deviation, next to that of the asked noise, is as accurate at no confidence above 90%."""
 _USED = 1e-9
@@ -59,14 +59,7 @@ class Estimate:
         noises = [block.noise for block in blocks for _ in block.rows]
         if self.noise is not None:
             noises += [self.noise] * self.weights.new.shape[1]
-        known: dict[bytes, SumLaw] = {}
-        found = []
-        for row in self._rows:
-            name = np.round(row, 12).tobytes()
-            if name not in known:
-                known[name] = SumLaw.of(row, noises)
-            found.append(known[name])
-        return found
+        return laws_of(self._rows, noises)
 
     @property
     def _rows(self) -> Floats:
@@ -74,11 +67,17 @@ class Estimate:
 
     def is_as_accurate_as(self, asked: Noise) -> bool:
         """Whether every estimate is as accurate as a number with the asked noise."""
-        limits = [(confidence, float(asked.error(confidence)) - _ROUNDED) for confidence in CONFIDENCES]
+        off = 0.0 if self.is_whole else _ROUNDED
+        limits = [(confidence, float(asked.error(confidence)) - off) for confidence in CONFIDENCES]
         laws = {id(law): law for law in self.laws}.values()
         if any(law.deviation > _WORTH * asked.deviation for law in laws):
             return False
         return all(law.is_within(amount, confidence) for law in laws for confidence, amount in limits)
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether every weight is a whole number, so that nothing is rounded."""
+        return float(np.abs(self._rows - np.rint(self._rows)).max(initial=0.0)) < _USED
 
     def values(self, new: Floats | None) -> Floats:
         """The estimates, from earlier numbers and new ones."""

@@ -39,7 +39,9 @@ _CHUNKS = (1, 1, 2, 4, 8)
 
 @dataclass(frozen=True, eq=False)
 class SumLaw:
-    """The law of Σ weight·noise over independent noises, all on whole numbers."""
+    """The law of Σ weight·noise over independent noises on whole numbers. `scales` are those of Laplace noises, and the
+    deviations of those that are `gaussian`.
+    """
 
     weights: Floats
     scales: Floats
@@ -47,17 +49,8 @@ class SumLaw:
 
     @classmethod
     def of(cls, weights: Sequence[float] | Floats, noises: Sequence[Noise]) -> SumLaw:
-        """The law for these noises. Noises whose weight is 0 are left out."""
-        size = [float(n.scale) if isinstance(n, Laplace) else float(n.stddev) for n in noises]
-        kind = np.array([isinstance(n, Gaussian) for n in noises], dtype=bool)
-        return cls(np.abs(np.asarray(weights, dtype=np.float64)), np.array(size, dtype=np.float64), kind)._sorted()
-
-    def _sorted(self) -> SumLaw:
-        spread = self.weights * self.scales
-        largest = float(spread.max(initial=0.0))
-        kept = np.argsort(-spread, kind="stable")
-        kept = kept[spread[kept] > _SMALLEST * largest]
-        return SumLaw(self.weights[kept], self.scales[kept], self.gaussian[kept])
+        """The law for these noises."""
+        return laws_of(np.asarray(weights, dtype=np.float64).reshape(1, -1), noises)[0]
 
     @cached_property
     def deviation(self) -> float:
@@ -77,15 +70,16 @@ class SumLaw:
             return np.array([self._own(confidence) for confidence in confidences])
         wanted = (1 - np.asarray(confidences, dtype=np.float64)) * (1 - _MISSED) - _SLACK
         found = self._beyond(np.maximum(wanted, _SLACK / 10))
-        return (found + _BEYOND * _SMOOTH) * self.deviation
+        widths = (found + _BEYOND * _SMOOTH) * self.deviation
+        return np.array([float(f"{width * (1 + 1e-8):.9g}") for width in widths])  # the last digits depend on the order
 
     def is_within(self, amount: float, confidence: float) -> bool:
         """Whether the sum is at most so far from 0, with this confidence."""
         if not self.weights.size or self._is_one_noise:
             return self.half_width(confidence) <= amount
-        at = amount / self.deviation - _BEYOND * _SMOOTH
+        at = min(amount / self.deviation - _BEYOND * _SMOOTH, _PERIOD / 2)
         wanted = (1 - confidence) * (1 - _MISSED) - _SLACK
-        return 0 < at < _PERIOD / 2 and bool(self._outside(np.array([at]))[0] <= wanted)
+        return at > 0 and bool(self._outside(np.array([at]))[0] <= wanted)
 
     @property
     def _is_one_noise(self) -> bool:
@@ -94,7 +88,7 @@ class SumLaw:
     def _own(self, confidence: float) -> float:
         """One noise with a factor has its own exact law."""
         size = float(self.scales[0])
-        noise: Noise = Gaussian(stddev=size) if self.gaussian[0] else Laplace(scale=size, step=1)
+        noise: Noise = Gaussian(stddev=size, step=1) if self.gaussian[0] else Laplace(scale=size, step=1)
         return float(self.weights[0]) * float(noise.error(confidence))
 
     # --- the law of Y, in deviations of X -----------------------------------------------------------------------
@@ -138,6 +132,25 @@ class SumLaw:
             fits = self._outside(middle) <= wanted
             high, low = np.where(fits, middle, high), np.where(fits, low, middle)
         return high
+
+
+def laws_of(weights: Floats, noises: Sequence[Noise]) -> list[SumLaw]:
+    """The law of each row of weights. Rows with the same weights for the same noises, in any order, have the same one.
+    Noises whose weight is 0 are left out, and steps become a part of the weights.
+    """
+    sizes = np.array([float(n.scale if isinstance(n, Laplace) else n.stddev) for n in noises], dtype=np.float64)
+    steps = np.array([float(n._step) for n in noises], dtype=np.float64)
+    kinds = np.array([isinstance(n, Gaussian) for n in noises], dtype=bool)
+    scales, known, found = sizes / steps, dict[bytes, SumLaw](), list[SumLaw]()
+    for row in np.abs(weights) * steps:
+        spread = row * scales
+        kept = np.flatnonzero(spread > _SMALLEST * spread.max(initial=0.0))
+        kept = kept[np.lexsort((kinds[kept], scales[kept], -np.round(spread[kept], 9)))]
+        name = np.round(np.stack([row[kept], scales[kept], kinds[kept]]), 9).tobytes()
+        if name not in known:
+            known[name] = SumLaw(row[kept], scales[kept], kinds[kept])
+        found.append(known[name])
+    return found
 
 
 def _laplace(angles: Floats, scales: Floats) -> Floats:

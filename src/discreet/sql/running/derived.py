@@ -31,8 +31,8 @@ def derived_answer(plan: Plan, decided: Decided, release: Release, order: Any, k
     for place, estimate in enumerate(decided.estimates):
         new = None if decided.price is None else np.asarray(release.value[place], dtype=np.float64)
         exact = estimate.values(new)
-        whole.append(np.rint(exact))
-        moved.append(np.abs(whole[-1] - exact))
+        whole.append(np.round(exact, 6) if estimate.is_whole else np.rint(exact))
+        moved.append(np.zeros(len(exact)) if estimate.is_whole else np.round(np.abs(whole[-1] - exact) + 1e-9, 9))
     errors = Estimated([estimate.laws for estimate in decided.estimates], moved).in_order(order)
     noisy = [values[np.asarray(order)] for values in whole]
     price = plan.price if decided.price is None else decided.price
