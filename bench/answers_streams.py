@@ -60,11 +60,8 @@ class World:
         rows = np.ones((1, 1))
         for one, size in zip(asked, self.counts.shape, strict=True):
             chosen = np.isin(np.arange(size), range(size) if one is None else one).astype(np.float64)
-            if chosen.sum() == 1:
-                each = np.eye(size)
-            else:
-                each = np.stack([chosen] if chosen.all() else [chosen, 1 - chosen])
-            rows = np.kron(rows, each)
+            halves = [chosen] if chosen.all() else [chosen, 1 - chosen]
+            rows = np.kron(rows, np.eye(size) if chosen.sum() == 1 else np.stack(halves))
         return rows
 
     def sql(self, asked: Asked) -> str:
