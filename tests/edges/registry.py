@@ -144,6 +144,7 @@ NO_DATA: dict[str, str] = {
     "adaptive.plan": _SETTING,
     "best_quantiles": _SETTING,
     "datasets.Policy": _SETTING,
+    "sql.AnswerRules": _SETTING,
     "person": _SETTING,
     "row": _SETTING,
     "risk": _SETTING,

@@ -32,11 +32,11 @@ SETTINGS = frozenset(
     method methods metric minimum miss missing momentum monotone mu n_clusters n_components n_features n_samples
     name names neighbors noise norm options order ordered others overfits passes path peel planes point policy
     priors progress protects quantile quantiles queries question questions radius rate region relation replaced rho
-    ridge room rounds rows_per_group rows_per_person rule sample_weight samples sampling schema security seed select
-    sensitivity sets settings shares simplex size smoothing solver space spaces spark spread stated statistic stddev
-    step steps submissions sums survey target target_bound terms threshold times title tolerance top transform tries
-    trust types uniform unit unprotected updates users verbose version weights why widest width with_mean with_std
-    within workload x_between y_between
+    ridge room rounds rows_per_group rows_per_person rule rules sample_weight samples sampling schema security seed
+    select sensitivity sets settings shares simplex size smoothing solver space spaces spark spread stated statistic
+    stddev step steps submissions sums survey target target_bound terms threshold times title tolerance top transform
+    tries trust types uniform unit unprotected updates users verbose version weights why widest width with_mean
+    with_std within workload x_between y_between
     """.split()  # noqa: SIM905 (a list of names is read more easily so)
 )
 """Parameters that hold what is declared and public, whatever call they are of. What is not here may be data."""

@@ -101,6 +101,12 @@ def test_one_release_is_charged_before_rows_are_read() -> None:
         clone(made).set_params(epsilon=20).fit(X, Y)
 
 
+def test_a_setting_for_the_next_fit_does_not_change_this_one() -> None:
+    made = model(rounds=20).fit(X, Y)
+    before = made.predict_proba(X)
+    np.testing.assert_array_equal(made.set_params(clip=0.1).predict_proba(X), before)
+
+
 def test_ranges_that_are_not_declared_are_found() -> None:
     made = model(ranges=None, epsilon=5).fit(X, Y)
     (low, high), _ = made.release_.value["ranges"]

@@ -71,6 +71,45 @@ def test_an_image_gives_the_same_whatever_the_others_are() -> None:
     assert not transform(odd)[4].any()
 
 
+def test_all_points_are_about_equally_strong() -> None:
+    """Against plain sums. An image without anything has no features, and what is beside an image changes no bit."""
+    transform = Transform(16)
+    images = RANDOM.random((scattering._BLOCK + 2, 16, 16)).astype(np.float32)
+    images[:, :8] *= 0.01
+    images[3] = 0
+    rough = transform(images)
+    found = rough.copy()
+    transform.even(found)
+    before = rough.reshape(len(images), -1, 16).astype(float)
+    norms = np.linalg.norm(before, axis=1, keepdims=True)
+    exact = before / np.maximum(norms + 0.3 * np.sqrt((norms**2).mean(2, keepdims=True)), 1e-300)
+    exact /= np.maximum(np.linalg.norm(exact, axis=(1, 2), keepdims=True), 1e-300)
+    assert np.allclose(found, exact.reshape(found.shape), atol=1e-5)
+    assert not found[3].any()
+    others = np.delete(found, 3, axis=0)
+    assert np.allclose(np.linalg.norm(others, axis=1), 1, atol=1e-6)
+    strong, even = (np.linalg.norm(one.reshape(-1, 81, 4, 4), axis=1)[0] for one in (rough, found))
+    assert strong[0].mean() < 0.6 * strong[3].mean()
+    assert even[0].mean() > 0.8 * even[3].mean()
+    for places in ([5], [65, 3, 0]):
+        alone = rough[places]
+        transform.even(alone)
+        assert np.array_equal(alone, found[places])
+
+
+def test_several_scales_stand_side_by_side() -> None:
+    images = RANDOM.random((3, 16, 16))
+    both = Scattering(shape=(16, 16), scales=(1, 3), angles=2).fit_transform(images)
+    apart = [Scattering(shape=(16, 16), scales=one, angles=2).fit_transform(images) for one in (1, 3)]
+    assert np.array_equal(both, np.concatenate(apart, axis=1))
+    assert np.array_equal(
+        Scattering(shape=(16, 16)).fit_transform(images),
+        Scattering(shape=(16, 16), scales=(2, 3)).fit_transform(images),
+    )
+    small = RANDOM.random((2, 8, 8))
+    assert Scattering(shape=(8, 8)).fit_transform(small).shape == (2, 81 * 4)
+
+
 def test_features_have_about_one_size_on_natural_noise() -> None:
     transform = Transform(16)
     frequency = np.hypot(*np.meshgrid(np.fft.fftfreq(16), np.fft.fftfreq(16)))
@@ -86,7 +125,7 @@ def test_bytes_and_shapes_are_read_by_type() -> None:
     made = Scattering(shape=(16, 16))
     found = made.fit_transform(images)
     assert found.dtype == np.float32
-    assert found.shape == (5, 81 * 16)
+    assert found.shape == (5, 81 * 4**2 + 217 * 2**2)  # waves of two sizes, and of three
     assert np.array_equal(found, made.fit_transform(images.reshape(5, -1)))
     assert np.array_equal(found, made.fit_transform(images.reshape(5, -1) / np.float32(255)))
     colors = RANDOM.random((3, 16, 16, 3))
@@ -106,6 +145,8 @@ def test_bytes_and_shapes_are_read_by_type() -> None:
         ({"shape": 28}, "wrong-shape"),
         ({"scales": 5}, "out-of-range"),
         ({"scales": 4}, "out-of-range"),
+        ({"scales": (2, 4)}, "out-of-range"),
+        ({"scales": ()}, "out-of-range"),
         ({"angles": 99}, "out-of-range"),
     ],
 )

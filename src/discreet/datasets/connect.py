@@ -56,7 +56,7 @@ def connect(
         ledger,
         delta_per_question=known.delta_per_question,
         policy=known.public_text(),
-        answers=known.answers,
+        rules=known.answers,
     )
 
 

@@ -49,7 +49,7 @@ class Database(Closed):
         *,
         delta_per_question: Number = 0,
         policy: str = "",
-        answers: AnswerRules | None = None,
+        rules: AnswerRules | None = None,
     ) -> None:
         if ledger.protects != schema.unit:
             raise InvalidArgument(
@@ -58,8 +58,8 @@ class Database(Closed):
                 code="ledger-other-unit",
             )
         self.schema, self.engine, self.ledger = _with_public_values(schema, engine), engine, ledger
-        rules = AnswerRules() if answers is None else answers
-        self.planner = Planner(self.schema, engine, ledger, delta_per_question, policy, answers=rules)
+        known = AnswerRules() if rules is None else rules
+        self.planner = Planner(self.schema, engine, ledger, delta_per_question, policy, answers=known)
 
     def seen_by(self, ledger: Ledger) -> Database:
         """The same tables under another view of the same ledger, such as that of an analyst."""

@@ -62,7 +62,7 @@ class Worker:
             self.ledger,
             delta_per_question=policy.delta_per_question,
             policy=policy.public_text(),
-            answers=policy.answers,
+            rules=policy.answers,
         )
         self._seen: dict[tuple[str, tuple[str, ...], bool], Database] = {}
         self._prepared: dict[str, Prepared] = {}

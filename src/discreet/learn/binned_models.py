@@ -183,11 +183,15 @@ class BinnedModel(Private):
 class BinnedClassifier(_mixins.ClassifierMixin, BinnedModel):  # type: ignore[misc]
     """Chooses among declared `classes` by their scores."""
 
+    _cut: float  # where slopes were clipped
+
     def _declared(self) -> list[Any]:
         return declared_classes(self.classes)
 
     def _take_ranges(self, ranges: Any) -> None:
         self.classes_ = np.array(self._declared())
+        clip = getattr(self, "clip", None)  # a forest has none
+        self._cut = float(exactly(self._slope if clip is None else clip))
 
     def _loss(self) -> Loss | Softmax:
         many = len(self._declared())
@@ -211,9 +215,8 @@ class BinnedClassifier(_mixins.ClassifierMixin, BinnedModel):  # type: ignore[mi
         scores = self.decision_function(X)
         if scores.ndim == 1:
             likely = 1 / (1 + np.exp(-np.clip(scores, -700, 700)))
-            cut = float(exactly(self._slope if self.clip is None else self.clip))
             # clipped slopes balance where a class has this frequency, not σ(z)
-            high, low = np.minimum(likely, cut), np.minimum(1 - likely, cut)
+            high, low = np.minimum(likely, self._cut), np.minimum(1 - likely, self._cut)
             return np.column_stack([low, high]) / (low + high)[:, None]
         grown = np.exp(scores - scores.max(axis=1, keepdims=True))
         return grown / grown.sum(axis=1, keepdims=True)

@@ -41,6 +41,8 @@ _COLORS = np.array([[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0
 """From red, green and blue to brightness and two differences of color, as in JPEG files."""
 _STEEPEST = 0.05
 """The largest mean curvature of rows less their mean that is allowed for, in units of the largest possible one."""
+_NOISE = 2.25
+"""The noise that may be left in a weight: more than usual, because many features share what they say."""
 _LEAST_SIDE, _MOST_SIDE = 8, 256
 
 
@@ -51,17 +53,23 @@ class Scattering(Closed, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     become brightness and two differences of color. An image is a row of pixels, or an array of that shape. Bytes count
     from 0 to 1; other numbers are used as they are. An image with a pixel that is not a finite number has features 0.
 
+    `scales` says how many sizes waves have; 2^scales pixels are averaged. Several, such as (2, 3), give the features of
+    each, side by side. None is 2 for colors, and (2, 3) for gray images of at least 16 pixels a side. All points of an
+    image are made about equally strong, and the features for each of `scales` have norm 1.
+
     Promise: the features of an image depend on that image alone.
 
-    >>> Scattering(shape=(28, 28)).fit_transform(np.zeros((2, 784))).shape
+    >>> Scattering(shape=(28, 28), scales=2).fit_transform(np.zeros((2, 784))).shape
     (2, 3969)
     """
 
-    def __init__(self, *, shape: Sequence[int] = (28, 28), scales: int = 2, angles: int = 8) -> None:
+    def __init__(
+        self, *, shape: Sequence[int] = (28, 28), scales: int | Sequence[int] | None = None, angles: int = 8
+    ) -> None:
         self.shape, self.scales, self.angles = shape, scales, angles
 
-    def _described(self) -> tuple[int, bool]:
-        """The side of an image, and whether it has colors."""
+    def _described(self) -> tuple[int, bool, list[int]]:
+        """The side of an image, whether it has colors, and all scales."""
         known = [check_count(size, "shape") for size in self.shape] if isinstance(self.shape, Sequence) else []
         square = len(known) in (2, 3) and known[0] == known[1] and known[2:] in ([], [3])
         if not square or not _LEAST_SIDE <= known[0] <= _MOST_SIDE:
@@ -70,17 +78,23 @@ class Scattering(Closed, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "(32, 32, 3) for colors.",
                 code="wrong-shape",
             )
-        if not 1 <= check_count(self.scales, "scales") <= 4 or 2 ** (self.scales + 1) > known[0]:
+        side, colors = known[0], len(known) == 3
+        asked: Any = self.scales
+        if asked is None:
+            asked = 2 if colors or side < 16 else (2, 3)
+        scales = [check_count(one, "scales") for one in (asked if isinstance(asked, Sequence) else [asked])]
+        if not scales or not all(1 <= one <= 4 and 2 ** (one + 1) <= side for one in scales):
             raise InvalidArgument(
-                "scales must be from 1 to 4, and 2^(scales + 1) at most the side of an image.", code="out-of-range"
+                "scales must be from 1 to 4, or several such numbers, and 2^(scales + 1) at most the side of an image.",
+                code="out-of-range",
             )
         if check_count(self.angles, "angles") > 32:
             raise InvalidArgument("angles must be at most 32.", code="out-of-range")
-        return known[0], len(known) == 3
+        return side, colors, scales
 
     def fit(self, X: Data, y: Data | None = None) -> Self:
         """Nothing is learned. The shape is checked."""
-        side, colors = self._described()
+        side, colors, _ = self._described()
         self.n_features_in_ = side * side * (3 if colors else 1)
         self._pixels(X)
         return self
@@ -88,12 +102,18 @@ class Scattering(Closed, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Data) -> NDArray[np.float32]:
         """The features of each image: images × features."""
         check_is_fitted(self)
-        side, colors = self._described()
-        images, transform = self._pixels(X), Transform(side, self.scales, self.angles)
-        if not colors:
-            return transform(images.reshape(-1, side, side))
-        images = images.reshape(-1, side, side, 3)
-        return np.concatenate([transform(_mixed(images, weights)) for weights in _COLORS.astype(np.float32)], axis=1)
+        side, colors, scales = self._described()
+        images = self._pixels(X).reshape(-1, side, side, *([3] if colors else []))
+        layers = [_mixed(images, weights) for weights in _COLORS.astype(np.float32)] if colors else [images]
+        transforms = [Transform(side, one, self.angles) for one in scales]
+        found = np.empty((len(images), len(layers) * sum(one.features for one in transforms)), dtype=np.float32)
+        end = 0
+        for transform in transforms:
+            part = found[:, end : (end := end + len(layers) * transform.features)]
+            for place, layer in enumerate(layers):
+                part[:, place * transform.features : (place + 1) * transform.features] = transform(layer)
+            transform.even(part)
+        return found
 
     def _pixels(self, X: Any) -> NDArray[Any]:
         """Rows of pixels. Their type decides whether they are bytes."""
@@ -167,7 +187,9 @@ class FeatureClassifier(ClassifierMixin, Private):  # type: ignore[misc]
         )
         # rows less their mean have no direction in which most of them are long, so steps may be as long as noise allows
         return (
-            made if self.learning_rate is not None else replace(made, descent=replace(made.descent, steepest=_STEEPEST))
+            made
+            if self.learning_rate is not None
+            else replace(made, descent=replace(made.descent, steepest=_STEEPEST, final_noise=_NOISE))
         )
 
     def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:

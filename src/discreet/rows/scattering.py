@@ -6,7 +6,7 @@ Source: Bruna-Mallat 2013; as features for private models, Tramèr-Boneh 2021.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import product
@@ -29,6 +29,8 @@ _FINE = 26
 """Sizes and sums of an image whose largest pixel is 1 are at most about 1, and are rounded to this many bits."""
 _TAP = 24
 """So are the weights of an average, whose sum is near 1: every sum of products is an integer below 2^53."""
+_EVEN, _BITS = 0.3, 18
+"""Points are divided by their norm and this part of the mean norm: where an image has little, little is left."""
 
 
 class Bank(NamedTuple):
@@ -75,9 +77,29 @@ class Scattering:
                 block = np.where(known[:, None, None], block, np.float32(0))
                 found[start : start + _BLOCK] = self._roots(block) / deviations * known[:, None]
 
-        with one_thread(), ThreadPoolExecutor(os.cpu_count()) as threads:
-            list(threads.map(fill, range(0, len(images), _BLOCK)))
+        _in_blocks(fill, len(images))
         return found
+
+    def even(self, features: NDArray[np.float32]) -> None:
+        """Make all points of an image about equally strong, and all features of an image together of norm 1.
+
+        `features` are images × (any number of paths × points), and are changed in place. Each point is divided by its
+        norm over all paths, plus a part of the mean norm.
+        """
+
+        def fill(start: int) -> None:
+            block = features[start : start + _BLOCK]
+            with np.errstate(all="ignore"):
+                paths = block.reshape(len(block), -1, self.points**2).astype(np.float64)
+                largest = np.abs(paths).max((1, 2), keepdims=True)
+                # sums of squares of integers are exact, in any order
+                paths = np.rint(paths / np.where(largest > 0, largest, 1) * 2**_BITS)
+                squares = (paths * paths).sum(1, keepdims=True)
+                norms = np.sqrt(squares) + _EVEN * np.sqrt(squares.mean(2, keepdims=True))
+                norms *= np.sqrt((squares / np.where(norms > 0, norms, 1) ** 2).sum(2, keepdims=True))
+                features[start : start + _BLOCK] = (paths / np.where(norms > 0, norms, 1)).reshape(block.shape)
+
+        _in_blocks(fill, len(features))
 
     # --- filters ------------------------------------------------------------------------------------------------
 
@@ -198,6 +220,12 @@ class Scattering:
         images = (0.5 + 0.25 * noise / noise.std()).astype(np.float32)
         found = np.concatenate([self._roots(images[start : start + _BLOCK]) for start in range(0, _NOISES, _BLOCK)])
         return np.asarray(found.reshape(_NOISES, len(self.paths), -1).std((0, 2)), dtype=np.float64)
+
+
+def _in_blocks(fill: Callable[[int], None], images: int) -> None:
+    """Call `fill` with the first image of each block."""
+    with one_thread(), ThreadPoolExecutor(os.cpu_count()) as threads:
+        list(threads.map(fill, range(0, images, _BLOCK)))
 
 
 def _folded_filter(wave: Floats, coarser: int) -> Floats:

@@ -7,11 +7,13 @@ from discreet.exports import lazily
 _LATER = {
     "Answer": "running.answer",
     "AnswerColumn": "running.answer",
+    "AnswerRules": "estimates.rules",
     "Explanation": "running.explanation",
     "Plan": "plan",
 }
 
 if TYPE_CHECKING:
+    from discreet.sql.estimates.rules import AnswerRules
     from discreet.sql.plan import Plan
     from discreet.sql.running.answer import Answer, AnswerColumn
     from discreet.sql.running.explanation import Explanation
@@ -21,6 +23,7 @@ else:
 __all__ = [
     "Answer",
     "AnswerColumn",
+    "AnswerRules",
     "Explanation",
     "Plan",
 ]

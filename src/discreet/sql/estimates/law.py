@@ -3,7 +3,7 @@
 Promise: with Y = X + V, where V is Gaussian with a deviation h that is a small part of that of X, a sum X that is
 beyond t + z·h lets Y be beyond t unless V is below −z·h. So P(|X| > t + z·h) ≤ P(|Y| > t) / P(V ≥ −z·h). The law of Y
 has a smooth density, and is computed from its characteristic function to within `_SLACK`, which is added.
-Source: Gil-Pelaez 1951; the error of the trapezoid is that of Poisson's formula. Decision 0026.
+Source: Gil-Pelaez 1951; the error of the trapezoid is that of Poisson's formula [decision 0026].
 """
 
 from __future__ import annotations
