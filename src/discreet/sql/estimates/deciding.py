@@ -69,10 +69,20 @@ class Estimate:
         """Whether every estimate is as accurate as a number with the asked noise."""
         off = 0.0 if self.is_whole else _ROUNDED
         limits = [(confidence, float(asked.error(confidence)) - off) for confidence in CONFIDENCES]
-        laws = {id(law): law for law in self.laws}.values()
-        if any(law.deviation > _WORTH * asked.deviation for law in laws):
+        laws = sorted({id(law): law for law in self.laws}.values(), key=lambda law: -law.deviation)
+        if any(law.deviation > _WORTH * asked.deviation for law in laws[:1]):
             return False
         return all(law.is_within(amount, confidence) for law in laws for confidence, amount in limits)
+
+    def is_worst_as_accurate_as(self, asked: Noise) -> bool:
+        """The same for the group with the largest deviation only: if it is not, the others need not be looked at."""
+        blocks = self.known.information.blocks
+        spreads = np.concatenate([np.full(len(block.rows), block.noise.deviation) for block in blocks])
+        if self.noise is not None:
+            spreads = np.append(spreads, np.full(self.weights.new.shape[1], self.noise.deviation))
+        worst = int(np.argmax(((self._rows * spreads) ** 2).sum(axis=1)))
+        new = self.weights.new[worst : worst + 1]
+        return replace(self, weights=Weights(self.weights.before[worst : worst + 1], new)).is_as_accurate_as(asked)
 
     @cached_property
     def is_whole(self) -> bool:
@@ -148,30 +158,32 @@ def decide(planner: Planner, plan: Plan, mark: Mark, question: LinearQuestion) -
     parts, rules = plan.price.parts, planner.answers
     if not all(isinstance(part, Laplace | Gaussian) for part in parts):
         return None
+    started = _started(planner, mark, whole_price(plan.price))
+    before = None if started is None else started[1]
     known = [
-        known_about(planner.ledger, question, n, shared=rules.shared, delta=plan.price.delta) for n in range(len(parts))
+        known_about(planner.ledger, question, n, shared=rules.shared, delta=plan.price.delta, before=before)
+        for n in range(len(parts))
     ]
     if not all(one.information.blocks for one in known):
         return None
     priors = [one.information.about(one.rows_of(question, n)) for n, one in enumerate(known)]
-    started, answered = _started(planner, mark, whole_price(plan.price))
-    if started is not None and not answered:  # it was charged, and not drawn: the charge is the same again
-        return _with_part(planner, plan, question, known, priors, started.parts, sure=True)
+    if started is not None:  # the charge is the same again, and so is the answer
+        return _with_part(planner, plan, question, known, priors, started[0].parts, sure=True)
     free = _free(question, known, priors)
-    if free is not None and (answered or _is_enough(free, parts)):
+    if free is not None and _is_enough(free, parts):
         return free
     return _least(planner, plan, question, known, priors)
 
 
-def _started(planner: Planner, mark: Mark, whole: str) -> tuple[Part | None, bool]:
-    """The part of this very price that was charged before by this account, and whether it was answered."""
+def _started(planner: Planner, mark: Mark, whole: str) -> tuple[Part, int] | None:
+    """The part of this very price that was charged before by this account, answered or not, and its entry."""
     for entry in reversed(planner.ledger.marked(mark.groups)):
         said, linear = Mark.read(entry.mark), read_linear(entry.mark)
         if said is None or said.measures != mark.measures or linear is None or entry.state == "discarded":
             continue
         if linear[1] is not None and linear[1].whole == whole:
-            return linear[1], entry.state == "answered"
-    return None, False
+            return linear[1], entry.number
+    return None
 
 
 def _free(question: LinearQuestion, known: Sequence[Known], priors: Sequence[Prior]) -> Decided | None:
@@ -194,10 +206,11 @@ def _least(
     for parts in range(_fewest(priors, plan.price.parts), PARTS):
         scaled = [_scaled(noise, PARTS / parts) for noise in plan.price.parts]
         found = _together(question, known, priors, scaled)
-        if found is not None and _is_enough(found, plan.price.parts):
-            decided = _with_part(planner, plan, question, known, priors, parts, sure=False)
-            if decided is not None:
-                return decided
+        if found is None or not all(map(Estimate.is_worst_as_accurate_as, found.estimates, plan.price.parts)):
+            continue
+        decided = _with_part(planner, plan, question, known, priors, parts, sure=False)
+        if decided is not None:
+            return decided
     return None
 
 

@@ -36,62 +36,85 @@ class Block:
 
 @dataclass(eq=False)
 class Information:
-    """All that the measurements of a vector say. Blocks are added, and the factors updated."""
+    """All that the measurements of a vector say. Blocks are added, and the factors updated.
+
+    Cells that no measurement tells apart form one class, and the sum of a class is one unknown. In the factors, an
+    unknown is divided by the root of the number of its cells, so that lengths are those over all cells. Cells that
+    nothing has measured have the label −1.
+    """
 
     cells: int
     blocks: list[Block] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.labels: NDArray[np.int64] = np.full(self.cells, -1, dtype=np.int64)
+        self.sizes, self.rows, self._root = np.zeros(0), np.zeros((0, 0)), np.zeros((0, 0))
+        self.variances, self.values = np.zeros(0), np.zeros(0)
+
     def add(self, block: Block) -> None:
         """Add a measurement."""
-        own = block.rows / block.noise.deviation
-        before = self.__dict__.get("_root", np.zeros((0, self.cells)))
-        root = np.vstack([before, own])
-        self._root = np.linalg.qr(root, mode="r") if len(root) > self.cells else root
+        first = self._divide(block.rows)
+        own, deviation = block.rows[:, first], block.noise.deviation
+        self.rows = np.vstack([self.rows, own])
+        root = np.vstack([self._root, own * np.sqrt(self.sizes) / deviation])
+        self._root = np.linalg.qr(root, mode="r") if len(root) > len(self.sizes) else root
+        self.variances = np.append(self.variances, np.full(len(own), deviation**2))
+        self.values = np.append(self.values, block.values)
         self.blocks.append(block)
-        for name in ("factors", "rows", "variances", "matrix"):
+        for name in ("factors", "matrix", "_members"):
             self.__dict__.pop(name, None)
+
+    def _divide(self, rows: Floats) -> NDArray[np.int64]:
+        """Divide the classes so that rows are the same in all cells of a class. Returns one cell of each class."""
+        touched = np.flatnonzero((self.labels >= 0) | rows.any(axis=0))
+        told = np.vstack([self.labels[touched], rows[:, touched]])
+        _, first, place = np.unique(told, axis=1, return_index=True, return_inverse=True)
+        parents, sizes = self.labels[touched[first]], np.bincount(place.ravel()).astype(np.float64)
+        if len(parents) != len(self.sizes) or (parents < 0).any():
+            old = parents >= 0
+            part = np.zeros(len(parents))
+            part[old] = np.sqrt(sizes[old] / self.sizes[parents[old]])
+            self._root = _with_zeros(self._root)[:, parents] * part
+            self.rows = _with_zeros(self.rows)[:, parents]
+        self.labels[touched], self.sizes = place.ravel(), sizes
+        return touched[first]
 
     @cached_property
     def factors(self) -> tuple[Floats, Floats]:
         """An orthonormal basis of what is measured, and the precision of each direction."""
         if not self.blocks:
-            return np.zeros((self.cells, 0)), np.zeros(0)
+            return np.zeros((0, 0)), np.zeros(0)
         _, sizes, directions = np.linalg.svd(self._root, full_matrices=False)
         kept = sizes > _RANK * sizes[0]
         return np.ascontiguousarray(directions[kept].T), sizes[kept] ** 2
 
     @cached_property
-    def rows(self) -> Floats:
-        """The rows of all blocks."""
-        return np.vstack([block.rows for block in self.blocks]) if self.blocks else np.zeros((0, self.cells))
-
-    @cached_property
-    def variances(self) -> Floats:
-        """The variance of each row."""
-        each = [np.full(len(block.rows), block.noise.deviation**2) for block in self.blocks]
-        return np.concatenate(each) if each else np.zeros(0)
-
-    @cached_property
     def matrix(self) -> Floats:
-        """Rowsᵀ · variances⁻¹ · rows."""
-        return np.asarray((self.rows / self.variances[:, None]).T @ self.rows)
+        """Rowsᵀ · variances⁻¹ · rows, in the coordinates of the factors."""
+        return np.asarray(self._root.T @ self._root)
+
+    @cached_property
+    def _members(self) -> Floats:
+        """For each cell the class that it is in, as rows of 0 and 1, divided by the root of its size."""
+        found = spread_places(self.labels, len(self.sizes)).T
+        return np.asarray(found / np.sqrt(self.sizes))
 
     def about(self, asked: Floats) -> Prior:
         """What is known about the sums that the rows of `asked` name."""
         basis, precision = self.factors
-        inside = asked @ basis
+        classes = asked @ self._members
+        inside = classes @ basis
         missing = asked @ asked.T - inside @ inside.T
         spread, directions = np.linalg.eigh((missing + missing.T) / 2)
         known = directions[:, spread < _FREE * max(1.0, float(np.abs(asked).sum(axis=1).max(initial=1.0)))].T
         through = (known @ inside / precision) @ basis.T  # known · asked · matrix⁻
-        left = known @ asked - through @ self.matrix
+        left = known @ classes - through @ self.matrix
         through = through + ((left @ basis) / precision) @ basis.T
-        return Prior(self, asked, known, through)
+        return Prior(self, asked, classes, known, through)
 
-    @property
-    def values(self) -> Floats:
-        """The noisy numbers of all rows."""
-        return np.concatenate([block.values for block in self.blocks]) if self.blocks else np.zeros(0)
+    def over_cells(self, classes: Floats) -> Floats:
+        """Numbers of classes, for all their cells. 0 where nothing was measured."""
+        return _with_zeros(classes)[:, self.labels]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,11 +128,13 @@ class Weights:
 @dataclass(frozen=True, eq=False)
 class Prior:
     """What earlier measurements say about some sums: `known` are the directions of which they say anything, and
-    `through` leads from rows and variances to their weights.
+    `through` leads from rows and variances to their weights. `classes` are the asked sums in the coordinates of the
+    factors.
     """
 
     information: Information
     asked: Floats
+    classes: Floats
     known: Floats
     through: Floats
 
@@ -121,7 +146,7 @@ class Prior:
     @cached_property
     def covariance(self) -> Floats:
         """The covariance of the estimates of the known directions."""
-        found = self.through @ self.asked.T @ self.known.T
+        found = self.through @ self.classes.T @ self.known.T
         return np.asarray((found + found.T) / 2)
 
     @cached_property
@@ -154,11 +179,17 @@ class Prior:
             inside = np.zeros((many, 0))
             if len(self.known):
                 inside = posterior @ np.linalg.solve(self.covariance, self.known).T
-        before = (inside @ self.through @ self.information.rows.T) / self.information.variances[None, :]
-        left = self.asked - before @ self.information.rows - fresh @ self.asked
+        known = self.information
+        before = (inside @ self.through * np.sqrt(known.sizes)) @ known.rows.T / known.variances[None, :]
+        left = self.asked - known.over_cells(before @ known.rows) - fresh @ self.asked
         return Weights(before, fresh) if float(np.abs(left).max(initial=0.0)) <= UNBIASED else None
 
 
 def spread_places(places: Any, groups: int) -> Floats:
     """Places of cells as rows of 0 and 1."""
     return np.asarray(np.arange(groups)[:, None] == np.asarray(places)[None, :], dtype=np.float64)
+
+
+def _with_zeros(numbers: Floats) -> Floats:
+    """Numbers with one more column, of zeros: that of the label −1."""
+    return np.hstack([numbers, np.zeros((len(numbers), 1))])

@@ -76,13 +76,17 @@ class Known:
         return spread_places(places, question.groups)
 
 
-def known_about(ledger: Ledger, question: LinearQuestion, measure: int, *, shared: bool, delta: Fraction) -> Known:
+def known_about(
+    ledger: Ledger, question: LinearQuestion, measure: int, *, shared: bool, delta: Fraction, before: int | None = None
+) -> Known:
     """What answers that were released before say about a measure of a question. `delta` is what the question may use:
-    numbers that keep their promise only with more are left out.
+    numbers that keep their promise only with more are left out. So are entries from the one numbered `before` on.
     """
     kept, vector = _KEPT.setdefault(ledger, _Kept()), question.measures[measure].vector
     found = list[Source]()
     for one in measured_before(ledger, vector, shared=shared):
+        if before is not None and one.entry.number >= before:
+            break
         name = one.entry.number, vector
         if name not in kept.sources:
             kept.sources[name] = tuple(_sources_in(one, vector))
@@ -92,7 +96,7 @@ def known_about(ledger: Ledger, question: LinearQuestion, measure: int, *, share
     columns = tuple(sorted(sizes))
     chosen = [one for one in found if all(sizes.get(column) == size for column, size in one.sizes.items())]
     lengths = tuple(sizes[column] for column in columns)
-    information = _factored(kept, (vector, columns, delta, shared), chosen, lengths, columns)
+    information = _factored(kept, (vector, columns, delta, shared, before), chosen, lengths, columns)
     return Known(columns, lengths, information, {one.number: one for one in chosen})
 
 

@@ -1,0 +1,69 @@
+"""Answers from earlier answers through a gateway: free ones leave at once, and of others the missing part is charged."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from .small_house import SmallHouse
+
+PARTS = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
+SOME = "SELECT COUNT(*) AS n FROM visits WHERE city IN ('Haifa', 'Koper')"
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    made = SmallHouse(tmp_path_factory.mktemp("derived") / "house", "answer_after = 0\n[answers]\nshared = true").start()
+    yield made
+    assert made.stop() == 0
+    assert made.ledger.verify() > 0
+
+
+def asked(house: Any, token: str, sql: str, **given: Any) -> Any:
+    reply = house.ask(token, sql, **given)
+    assert reply.header["ok"], reply.header
+    return json.loads(reply.body)
+
+
+def test_what_is_implied_is_free_and_what_is_missing_is_charged(house: Any) -> None:
+    ada = house.open("ada")
+    first = asked(house, ada, PARTS, epsilon=0.2)
+    before = len(house.charges())
+    planned = house.value(ada, "plan", sql=SOME, epsilon=0.05)
+    assert planned["bought"]
+    assert planned["derived_from"] == [first["receipt"]]
+    free = asked(house, ada, SOME, epsilon=0.05)
+    assert free["derived_from"] == [first["receipt"]]
+    assert free["receipt"] is None
+    assert free["guarantee"] == {"epsilon": 0.0, "delta": 0.0}
+    assert len(house.charges()) == before
+    part = asked(house, ada, SOME, epsilon=0.2)
+    assert part["derived_from"] == [first["receipt"]]
+    [entry] = house.charges()[before:]
+    assert entry.receipt == part["receipt"]
+    assert 0.1 < float(entry.guarantee.largest_loss) < 0.2
+    assert part["remaining"]["epsilon"] == pytest.approx(3 - 0.2 - float(entry.guarantee.largest_loss))
+    again = house.value(ada, "again", receipt=part["receipt"])
+    assert again["rows"] == part["rows"]
+
+
+def test_answers_of_other_accounts_count_where_they_are_shared(house: Any) -> None:
+    cleo = house.open("cleo")
+    asked(house, house.open("bea"), f"{PARTS.replace('COUNT(*)', 'SUM(cost)')}", epsilon=0.2)
+    before = len(house.charges())
+    free = asked(house, cleo, "SELECT SUM(cost) AS n FROM visits WHERE city = 'Koper'", epsilon=0.1)
+    assert free["derived_from"]
+    assert len(house.charges()) == before
+    assert free["remaining"]["epsilon"] == 3
+
+
+def test_who_may_not_see_answers_is_not_told_of_them(house: Any) -> None:
+    token = house.open("dora")
+    asked(house, token, PARTS, epsilon=0.3)
+    blind = house.token("dora", scopes=["explain"])
+    said = house.value(blind, "plan", sql=SOME, epsilon=0.05)
+    assert not said["bought"]
+    assert "derived_from" not in said
+    assert "receipt" not in said["text"]
