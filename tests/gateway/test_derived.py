@@ -1,4 +1,4 @@
-"""Answers from earlier answers through a gateway: free ones leave at once, and of others the missing part is charged."""
+"""Answers from earlier answers through a gateway: free ones leave at once; of others the missing part is charged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ SOME = "SELECT COUNT(*) AS n FROM visits WHERE city IN ('Haifa', 'Koper')"
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    made = SmallHouse(tmp_path_factory.mktemp("derived") / "house", "answer_after = 0\n[answers]\nshared = true").start()
+    made = SmallHouse(
+        tmp_path_factory.mktemp("derived") / "house", "answer_after = 0\n[answers]\nshared = true"
+    ).start()
     yield made
     assert made.stop() == 0
     assert made.ledger.verify() > 0
