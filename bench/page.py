@@ -42,6 +42,7 @@ COMMANDS = {
     "clipping": "clipping",
     "keys": "keys",
     "standing": "standing",
+    "answers": "answers",
     "engines": "engines",
     "engines-tenth": "engines --tenth spark-3 pipelinedp",
     "growth": "growth --all",

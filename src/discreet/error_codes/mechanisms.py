@@ -70,6 +70,11 @@ MECHANISMS = {
         "Each correction costs privacy, and the promise covers this number of corrections.",
         "a new holdout with new rows, or a larger `overfits=` from the start",
     ),
+    "guess-failed": Explained(
+        "one more test of a guess, after a guess failed",
+        "One charge pays for all tests up to the first failure.",
+        "a new run, which is charged again",
+    ),
     "error-out-of-reach": Explained(
         "`for_error(0.001, …)` with 100 rows",
         "No mechanism of this kind is this accurate with these rows.",

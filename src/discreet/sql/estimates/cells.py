@@ -66,12 +66,12 @@ class LinearQuestion:
 
 def linear_question(plan: Plan, schema: Schema, identity: Identity) -> LinearQuestion | None:
     """The plan's question as sums over cells. None if it is none: then it takes part in no estimate."""
-    if not _may_be_linear(plan):
+    if not may_be_linear(plan):
         return None
     return _Reading(plan, schema, identity).question()
 
 
-def _may_be_linear(plan: Plan) -> bool:
+def may_be_linear(plan: Plan) -> bool:
     """Whether all numbers are sums over rows, with noise of known size, in declared groups and within declared caps."""
     question = plan.question
     declared = not plan.automatic and not plan.found and plan.goal is None and plan.price.selection is None
@@ -98,7 +98,7 @@ class _Reading:
         columns = {column for key in keys if key is not None for column in key.columns}
         if self._cells(columns) > MOST_CELLS:
             return None
-        source, conditions = _conditions(asked.relation)
+        source, conditions = conditions_of(asked.relation)
         decided, rest, columns = self._split(conditions, columns)
         chosen, left = list[list[Table]](), list[list[Expr]]()
         for measure in asked.measures:
@@ -126,8 +126,8 @@ class _Reading:
 
     def _vector(self, source: Relation, rest: list[Expr], measure: Measure, more: list[Expr]) -> str:
         """The digest of what is added up: rows, measure, caps, declarations and data. Noise is no part of it."""
-        rows = Where(source, _all(rest)) if rest else source
-        own = replace(measure, where=_all(sorted(more, key=repr)) if more else None)
+        rows = Where(source, joined(rest)) if rest else source
+        own = replace(measure, where=joined(sorted(more, key=repr)) if more else None)
         text = identity_of_rows(rows, self.schema, own)
         known = self.identity
         return digest(exact_text((text, known.data_version, known.policy, dict(known.arguments))))[:32]
@@ -217,7 +217,7 @@ def _place(value: Any, known: dict[Any, int]) -> int | None:
     return known.get(value, -1)
 
 
-def _conditions(relation: Relation) -> tuple[Relation, list[Expr]]:
+def conditions_of(relation: Relation) -> tuple[Relation, list[Expr]]:
     """The rows below the last conditions, and all of these."""
     found = list[Expr]()
     while isinstance(relation, Where):
@@ -226,7 +226,8 @@ def _conditions(relation: Relation) -> tuple[Relation, list[Expr]]:
     return relation, found
 
 
-def _all(conditions: Sequence[Expr]) -> Expr:
+def joined(conditions: Sequence[Expr]) -> Expr:
+    """Several conditions as one."""
     return conditions[0] if len(conditions) == 1 else call("and", *conditions)
 
 

@@ -138,9 +138,9 @@ def laws_of(weights: Floats, noises: Sequence[Noise]) -> list[SumLaw]:
     """The law of each row of weights. Rows with the same weights for the same noises, in any order, have the same one.
     Noises whose weight is 0 are left out, and steps become a part of the weights.
     """
-    sizes = np.array([float(n.scale if isinstance(n, Laplace) else n.stddev) for n in noises], dtype=np.float64)
-    steps = np.array([float(n._step) for n in noises], dtype=np.float64)
-    kinds = np.array([isinstance(n, Gaussian) for n in noises], dtype=bool)
+    facts = {id(noise): _facts(noise) for noise in {id(noise): noise for noise in noises}.values()}
+    each = np.array([facts[id(noise)] for noise in noises], dtype=np.float64).reshape(-1, 3)
+    sizes, steps, kinds = each[:, 0], each[:, 1], each[:, 2] > 0
     scales, known, found = sizes / steps, dict[bytes, SumLaw](), list[SumLaw]()
     for row in np.abs(weights) * steps:
         spread = row * scales
@@ -151,6 +151,13 @@ def laws_of(weights: Floats, noises: Sequence[Noise]) -> list[SumLaw]:
             known[name] = SumLaw(row[kept], scales[kept], kinds[kept])
         found.append(known[name])
     return found
+
+
+def _facts(noise: Noise) -> tuple[float, float, bool]:
+    """The size of a noise, its step, and whether it is Gaussian."""
+    if isinstance(noise, Gaussian):
+        return float(noise.stddev), float(noise._step), True
+    return float(noise.scale), float(noise._step), False
 
 
 def _laplace(angles: Floats, scales: Floats) -> Floats:

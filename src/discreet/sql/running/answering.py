@@ -13,6 +13,7 @@ from discreet.door import again, through
 from discreet.guarantees.guarantee import Guarantee
 from discreet.releases import Release
 from discreet.rows.key_columns import KeyColumns, places_of
+from discreet.sql.estimates.around import Around, groups_around
 from discreet.sql.estimates.cells import LinearQuestion, linear_question
 from discreet.sql.estimates.deciding import Decided, decide
 from discreet.sql.estimates.written import write_linear
@@ -52,6 +53,11 @@ class Bought:
     linear: LinearQuestion | None = None
     stored: Any = None
     derived: Decided | None = None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing is left to pay."""
+        return self.known or self.stored is not None or (self.derived is not None and self.derived.price is None)
 
 
 def answer_plan(planner: Planner, plan: Plan, *, key: str | None = None, derives: bool = True) -> Answer:
@@ -131,7 +137,8 @@ def unpaid(planner: Planner, plan: Plan, key: str | None, *, derives: bool = Tru
     if plan.automatic:
         bounds = planner.unpaid(plan.automatic, key)
         return [*bounds, plan.price.guarantee] if bounds else []
-    bought = _bought(planner, plan, _request(planner, plan, key), derives=derives)
+    plan, _, request = _to_measure(planner, plan, key, derives=derives)
+    bought = _bought(planner, plan, request, derives=derives)
     if bought.known or bought.stored is not None:
         return []
     if bought.derived is None:
@@ -148,7 +155,26 @@ def foreseen(planner: Planner, plan: Plan) -> Decided | None:
     """How earlier answers would be used for a plan. None if they would not be."""
     if plan.automatic:
         return None
-    return _bought(planner, plan, _request(planner, plan, None), derives=True).derived
+    plan, _, request = _to_measure(planner, plan, None, derives=True)
+    return _bought(planner, plan, request, derives=True).derived
+
+
+def _to_measure(
+    planner: Planner, plan: Plan, key: str | None, *, derives: bool
+) -> tuple[Plan, Around | None, dict[str, Any]]:
+    """The plan that is measured, with what the ledger records of it: that of the question, or that of the groups around
+    it, unless the question follows from earlier answers already.
+    """
+    request = _request(planner, plan, key)
+    around = groups_around(planner, plan) if derives and planner.answers.wide and key is None else None
+    if around is None or not request["identity"].lasting:
+        return plan, None, request
+    wide, own = around.plan, _request(planner, around.plan, None)
+    if not planner.ledger.knows(wide.price.guarantee, mechanism=wide.price.mechanism, **own):
+        bought = _bought(planner, plan, request, derives=derives)
+        if bought.is_free:
+            return plan, None, request
+    return wide, around, own
 
 
 def _request(planner: Planner, plan: Plan, key: str | None) -> dict[str, Any]:
@@ -203,7 +229,20 @@ def _measure(
     """The noisy numbers of all groups, and the price at which they were bought: now, or before. And how earlier answers
     are used, if they are: then the numbers are what was missing.
     """
-    price, ledger, request = plan.price, planner.ledger, _request(planner, plan, key)
+    plan, around, request = _to_measure(planner, plan, key, derives=derives)
+    price, release, decided = _measure_all(planner, plan, pairs, request, derives=derives)
+    if around is not None and decided is None:
+        release = replace(release, value=around.chosen(release.value))
+    elif around is not None and decided is not None:
+        decided = around.chosen_estimates(decided)
+    return price, release, decided
+
+
+def _measure_all(
+    planner: Planner, plan: Plan, pairs: Pairs, request: dict[str, Any], *, derives: bool
+) -> tuple[Price, Release, Decided | None]:
+    """The same for all groups of the plan that is measured."""
+    price, ledger = plan.price, planner.ledger
     bought = _bought(planner, plan, request, derives=derives)
     mark, decided = bought.mark, bought.derived
     if bought.stored is not None:
