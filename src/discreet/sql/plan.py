@@ -9,6 +9,7 @@ from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Approx
 from discreet.mechanisms.protocol import tidy
 from discreet.releases import Release
+from discreet.sql.bounded_rows import BoundedRows
 from discreet.sql.pricing.automatic_bounds import AutomaticBound
 from discreet.sql.pricing.clipping import Clip, Clipping
 from discreet.sql.pricing.price import Price
@@ -82,3 +83,29 @@ class Plan:
         delta = exactly(whole.delta) + (0 if self.goal is None else exactly(self.goal.delta))
         epsilon = tidy(exactly(whole.epsilon) + self.spent_first)
         return Approx(epsilon=epsilon, delta=tidy(delta)) if delta else replace(whole, epsilon=epsilon)
+
+
+@dataclass(frozen=True)
+class RowsPlan:
+    """Rows within bounds, what a release of them may cost, and which bounds are found first, each for `each_bound`."""
+
+    rows: BoundedRows
+    terms: Terms
+    automatic: tuple[AutomaticBound, ...] = ()
+    found: tuple[str, ...] = ()
+    each_bound: Fraction = Fraction(0)
+
+    @property
+    def relation(self) -> Relation:
+        """The rows that it reads."""
+        return self.rows.relation
+
+    @property
+    def meaning(self) -> str:
+        """What the rows are, as one text."""
+        return self.rows.asked.meaning
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """What one unit may contribute to them."""
+        return self.rows.bounds

@@ -27,7 +27,7 @@ from discreet.sql.bounded_rows import BoundedRows
 from discreet.sql.estimates.rules import AnswerRules
 from discreet.sql.expressions import Expr, Field, Range
 from discreet.sql.measurement import identity_of_rows
-from discreet.sql.plan import Plan
+from discreet.sql.plan import Plan, RowsPlan
 from discreet.sql.pricing.automatic_bounds import (
     IMAGINED_GROUPS,
     AutomaticBound,
@@ -568,32 +568,6 @@ class Planner:
         known_before = old_text is not None and lasting and parts_read(relation) is None
         old = Identity(question=str(old_text), **facts) if known_before else None
         return Identity(question=exact_text(asked), lasting=lasting, before=old, **facts)
-
-
-@dataclass(frozen=True)
-class RowsPlan:
-    """Rows within bounds, what a release of them may cost, and which bounds are found first, each for `each_bound`."""
-
-    rows: BoundedRows
-    terms: Terms
-    automatic: tuple[AutomaticBound, ...] = ()
-    found: tuple[str, ...] = ()
-    each_bound: Fraction = Fraction(0)
-
-    @property
-    def relation(self) -> Relation:
-        """The rows that it reads."""
-        return self.rows.relation
-
-    @property
-    def meaning(self) -> str:
-        """What the rows are, as one text."""
-        return self.rows.asked.meaning
-
-    @property
-    def bounds(self) -> Bounds | None:
-        """What one unit may contribute to them."""
-        return self.rows.bounds
 
 
 def new_opening() -> str:

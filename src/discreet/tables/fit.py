@@ -20,7 +20,8 @@ from discreet.rows import cells, column, doubles, place_of
 from discreet.rows.arrays import on_host
 from discreet.rows.arrow import typed_cells
 from discreet.sql.bounded_rows import BoundedRows
-from discreet.sql.planner import Planner, RowsPlan
+from discreet.sql.plan import RowsPlan
+from discreet.sql.planner import Planner
 from discreet.sql.running.explanation import Explanation
 from discreet.sql.schema import Column
 from discreet.tables.days import number_of_day

@@ -15,8 +15,8 @@ from discreet.guarantees.unit import Unit
 from discreet.ledger import Identity, cost_of
 from discreet.releases import Release
 from discreet.sql.measurement import line_before
-from discreet.sql.plan import Plan
-from discreet.sql.planner import Planner, RowsPlan
+from discreet.sql.plan import Plan, RowsPlan
+from discreet.sql.planner import Planner
 from discreet.sql.running.answer import Answer
 from discreet.sql.running.answering import answer_plan
 from discreet.sql.running.explanation import Explanation, explain_plan
