@@ -327,9 +327,8 @@ def test_sets_of_hobbies(monkeypatch: pytest.MonkeyPatch) -> None:
     assert row["football_answer"] == pytest.approx(math.sqrt(2) / 2)
     # against the laws of all 64 sets
     response = dp.RandomizedResponse.for_guarantee(dp.Pure(epsilon=2), choices=thesis_examples.SETS)
-    has = {
-        held: float(sum(p for said, p in law.items() if "football" in said)) for held, law in response.laws().items()
-    }
+    laws: Any = response.laws()
+    has = {held: float(sum(p for said, p in law.items() if "football" in said)) for held, law in laws.items()}
     inside, outside = has[frozenset({"football"})], has[frozenset()]
     spread = 500 * inside * (1 - inside) + 500 * outside * (1 - outside)
     assert row["football_rows"] == pytest.approx(math.sqrt(spread) / (inside - outside), rel=1e-9)
