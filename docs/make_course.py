@@ -19,6 +19,7 @@ from discreet.reproduce.lectures import (
     thesis_examples,
     thesis_table_1,
     thesis_vectors,
+    thesis_voters,
 )
 from discreet.reproduce.lectures.pictures import PICTURES
 
@@ -34,6 +35,7 @@ TABLES: dict[str, Callable[[], Experiment]] = {
     "l8-sum": lecture_8.bit_sums,
     "l8-histogram": lecture_8.histograms,
     "l10-descent": lecture_10.descents,
+    "t-voters": thesis_voters.linked,
     "t-table-1": thesis_table_1.attack,
     "t-hobbies": thesis_examples.hobbies,
     "t-records": thesis_examples.records,

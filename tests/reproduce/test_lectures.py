@@ -32,6 +32,7 @@ from discreet.reproduce.lectures import (
     thesis_examples,
     thesis_table_1,
     thesis_vectors,
+    thesis_voters,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,7 +97,7 @@ def test_the_command_writes_tables_pictures_and_a_page(
 ) -> None:
     assert [module.__module__.rpartition(".")[2] for _, module in run.LECTURES] == [
         *("lecture_3", "lecture_6", "lecture_8", "lecture_10"),
-        *("thesis_table_1", "thesis_examples", "thesis_vectors"),
+        *("thesis_voters", "thesis_table_1", "thesis_examples", "thesis_vectors"),
     ]
     monkeypatch.setattr(run, "LECTURES", (("thesis: the attack of table 1", thesis_table_1.run),))
     out = tmp_path / "made" / "here"
@@ -273,6 +274,20 @@ def test_noise_of_descent(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- the thesis -------------------------------------------------------------------------------------------
 
 
+def test_patients_are_named_by_the_register(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thesis_voters, "PUBLISHED", (2, 3))
+    few, many = thesis_voters.linked().rows
+    assert many["cells"] == 2 * 80 * 450
+    assert few["named"] == pytest.approx(0.99375**19_999)
+    assert many["named"] == pytest.approx(math.exp(-20_000 / 72_000), rel=1e-4)
+    shares = [math.exp(4 / 3) / (count - 1 + math.exp(4 / 3)) for count in (2, 80, 450)]
+    assert many["named_response"] == pytest.approx(many["named"] * math.prod(shares), rel=1e-6)
+    # patients are independent given the other voters, but for about 7 pairs who share a cell: 0.014 is one deviation
+    assert abs(many["named_observed"] - many["named"]) < 0.15
+    assert few["named_observed"] == 0
+    assert many["named_response_observed"] < 0.05
+
+
 def test_the_attack_of_table_1() -> None:
     """[T.3.6]: perturbed answers, against a sum over the lattice."""
     exact, *noisy = thesis_table_1.attack().rows
@@ -312,9 +327,8 @@ def test_sets_of_hobbies(monkeypatch: pytest.MonkeyPatch) -> None:
     assert row["football_answer"] == pytest.approx(math.sqrt(2) / 2)
     # against the laws of all 64 sets
     response = dp.RandomizedResponse.for_guarantee(dp.Pure(epsilon=2), choices=thesis_examples.SETS)
-    has = {
-        held: float(sum(p for said, p in law.items() if "football" in said)) for held, law in response.laws().items()
-    }
+    laws: Any = response.laws()
+    has = {held: float(sum(p for said, p in law.items() if "football" in said)) for held, law in laws.items()}
     inside, outside = has[frozenset({"football"})], has[frozenset()]
     spread = 500 * inside * (1 - inside) + 500 * outside * (1 - outside)
     assert row["football_rows"] == pytest.approx(math.sqrt(spread) / (inside - outside), rel=1e-9)

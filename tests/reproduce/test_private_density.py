@@ -121,7 +121,7 @@ def test_the_rows_are_the_mixture() -> None:
 
 @pytest.mark.slow
 def test_the_picture(figures: Experiment, tmp_path: Path) -> None:
-    made = pictures.save(figures, tmp_path)
+    made = pictures.save(figures, tmp_path, pictures.PICTURES[figures.name])
     assert made.name == "figures-1-3.png"
     assert made.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     assert made.stat().st_size > 20_000

@@ -31,6 +31,7 @@ from discreet.reproduce.lectures import (
     thesis_examples,
     thesis_table_1,
     thesis_vectors,
+    thesis_voters,
 )
 from discreet.reproduce.lectures import pictures as lecture_pictures
 from discreet.reproduce.people import People, generate
@@ -49,6 +50,7 @@ LECTURES: tuple[tuple[str, Callable[[], tuple[Experiment, ...]]], ...] = (
     ("lecture 6: composition, generalization", lecture_6.run),
     ("lecture 8: the shuffle model", lecture_8.run),
     ("lecture 10: noisy descent", lecture_10.run),
+    ("thesis: the register of voters", thesis_voters.run),
     ("thesis: the attack of table 1", thesis_table_1.run),
     ("thesis: sets of hobbies, mixed records", thesis_examples.run),
     ("thesis: images and curves", thesis_vectors.run),

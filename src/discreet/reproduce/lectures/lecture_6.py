@@ -41,7 +41,7 @@ def pure_composition() -> Experiment:
     """k pure mechanisms: what the theorem says, the worst of all mechanisms, and Laplace noise."""
     return Experiment(
         name="l6-composition",
-        title=f"Lecture 6 · k adaptive ε-DP mechanisms are together (ε̂, {DELTA:g})-DP · ε̂",
+        title="Lecture 6 · k adaptive ε-DP mechanisms are together (ε̂, 10⁻⁶)-DP · ε̂",
         source="L6.T2",
         columns=(
             ReportColumn("epsilon", "ε of one", "given", "g"),
@@ -78,7 +78,7 @@ def approximate_composition() -> Experiment:
     """k mechanisms with δ: what the theorem says, the worst of all mechanisms, and Gaussian noise."""
     return Experiment(
         name="l6-composition-delta",
-        title=f"Lecture 6 · k adaptive (ε, {EACH_DELTA:g})-DP mechanisms are together (ε̂, 2kδ)-DP · ε̂",
+        title="Lecture 6 · k adaptive (ε, 10⁻⁹)-DP mechanisms are together (ε̂, 2kδ)-DP · ε̂",
         source="L6.T1",
         columns=(
             ReportColumn("epsilon", "ε of one", "given", "g"),

@@ -172,6 +172,17 @@ def _descent(figure: Any, experiment: Experiment) -> None:
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
 
+def _voters(figure: Any, experiment: Experiment) -> None:
+    axes = figure.subplots()
+    _bars(axes, experiment.column("columns"), [
+        ("named by the register, as published", TAUGHT, experiment.column("named")),
+        ("seen", OBSERVED, experiment.column("named_observed")),
+        ("named rightly after randomized response", TIGHT, experiment.column("named_response")),
+    ], ".3f")  # fmt: skip
+    axes.set(ylabel="share of the patients", ylim=(0, 1.1), xlabel="columns that both tables have")
+    axes.legend(loc="upper left")
+
+
 def _attack(figure: Any, experiment: Experiment) -> None:
     axes = figure.subplots()
     noisy = Experiment(**(vars(experiment) | {"rows": experiment.rows[1:]}))
@@ -251,6 +262,7 @@ PICTURES: dict[str, Drawing] = {
     "l8-sum": _bit_sum,
     "l8-histogram": _histogram,
     "l10-descent": _descent,
+    "t-voters": _voters,
     "t-table-1": _attack,
     "t-hobbies": _hobbies,
     "t-records": _records,
