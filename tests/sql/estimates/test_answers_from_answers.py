@@ -15,7 +15,7 @@ import discreet as dp
 from discreet import testing
 from discreet.guarantees.guarantee import NoLoss
 from discreet.ledger import measured
-from discreet.sql.estimates import cells, deciding, points, sources
+from discreet.sql.estimates import cells, deciding, points, shown, sources
 from discreet.sql.estimates.cells import MOST_GROUPS
 from discreet.sql.estimates.written import read_linear
 from discreet.sql.running import answering, stored
@@ -183,6 +183,34 @@ def test_sums_and_means_follow_too() -> None:
     assert women.derived_from == (first.receipt,)
     expected = [(row["m"], row["s"]) for row in first if row["sex"] == "f"]
     assert np.allclose([(row["m"], row["s"]) for row in women], expected, rtol=1e-12)
+
+
+def test_only_the_measures_that_are_missing_are_paid() -> None:
+    database = opened()
+    first = database.sql(BY_BOTH, epsilon=1)
+    text = "SELECT city, COUNT(*) AS n, SUM(x) AS s FROM t WHERE sex = 'f' GROUP BY city"
+    [owed] = database.prepare(text, epsilon=1).owed()
+    both = database.sql(text, epsilon=1)
+    assert both.derived_from == (first.receipt,)
+    assert epsilons(database) == pytest.approx([1, 0.5])
+    assert float(owed.largest_loss) == epsilons(database)[1]
+    assert [row["n"] for row in both] == [row["n"] for row in first if row["sex"] == "f"]
+    alone = opened().sql(text, epsilon=1)
+    assert [row["s_error"] for row in both] == [row["s_error"] for row in alone]
+    again = database.sql(text, epsilon=1)
+    assert again.replayed
+    assert again.table.equals(both.table)
+    sums = database.sql("SELECT city, SUM(x) AS s FROM t WHERE sex = 'f' GROUP BY city", epsilon=0.4)
+    assert sums.replayed or sums.derived_from
+    assert len(charges(database)) == 2
+
+
+def test_weights_divide_what_is_missing() -> None:
+    database = opened()
+    database.sql(BY_BOTH, epsilon=4)
+    text = "SELECT city, COUNT(*) AS n, SUM(x) AS s FROM t WHERE sex = 'f' GROUP BY city"
+    database.sql(text, epsilon=1, weights={"s": 3})
+    assert epsilons(database) == pytest.approx([4, 0.75])
 
 
 def test_answers_within_an_error_follow_too() -> None:
@@ -413,12 +441,12 @@ def test_an_answer_that_was_discarded_is_no_source() -> None:
     database = opened()
     database.sql(BY_BOTH, epsilon=5)
     [entry] = charges(database)
-    identity = database.ledger._store.look(("SELECT identity FROM entries WHERE number = ?", entry.number))[0][0][0]
     assert database.sql(WOMEN, epsilon=0.5).derived_from
-    with database.ledger._store.transaction(write=True) as execute:
-        execute("DELETE FROM answers WHERE number = ?", entry.number)
-    assert identity
+    [[[identity]]] = database.ledger._store.look(("SELECT identity FROM entries WHERE number = ?", entry.number))
+    [gone] = database.ledger.discard([(None, identity)], after=entry.number - 1)
+    assert gone.number == entry.number
     assert not database.sql(WOMEN, epsilon=0.4).derived_from
+    assert epsilons(database) == [5, 0.4]
 
 
 def test_marks_of_before_are_read_as_they_are() -> None:
@@ -612,14 +640,12 @@ def test_a_forgotten_null_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_decision_by_noisy_numbers_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """An estimate that is used only if its numbers look right."""
-    right = deciding._is_enough
+    right = deciding.Estimate.is_as_accurate_as
 
-    def looks(decided: Any, asked: Any) -> bool:
-        return right(decided, asked) and all(
-            round(float(e.values(None)[0])) % 2 for e in decided.estimates if e.noise is None
-        )
+    def looks(self: Any, asked: Any) -> bool:
+        return right(self, asked) and (self.noise is not None or bool(round(float(self.values(None)[0])) % 2))
 
-    monkeypatch.setattr(deciding, "_is_enough", looks)
+    monkeypatch.setattr(deciding.Estimate, "is_as_accurate_as", looks)
     with pytest.raises(AssertionError):
         check_decisions()
 
@@ -653,3 +679,40 @@ def test_weights_of_another_noise_are_caught(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(deciding.Estimate, "_rows", property(lambda self: right(self) * 0.4))
     with pytest.raises(AssertionError):
         check_coverage()
+
+
+# --- noise that groups have in common -----------------------------------------------------------------------------
+
+
+def check_shares() -> None:
+    """Estimates of groups that share a source have their noise in common: the ± of what is computed from several of
+    them is that of the sum of their noises.
+    """
+    database = opened()
+    for city in "ABC":
+        database.sql(f"{TOTAL} WHERE city <> '{city}' OR city IS NULL", epsilon=5)
+    database.sql(TOTAL, epsilon=0.1)
+    text = "SELECT city, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS whole FROM t GROUP BY city"
+    answer = database.sql(text, epsilon=0.09)
+    assert answer.derived_from
+    assert answer.receipt is None
+    own = float(dp.Laplace(scale=10, step=1).error(0.95))
+    for row in answer:  # each is the total, whose noise is much larger, less a part
+        assert row["n_error"] == pytest.approx(own, rel=0.1)
+        assert 2.7 * own < row["whole_error"] < 3.5 * own
+
+
+def test_noise_that_groups_share_is_not_averaged() -> None:
+    check_shares()
+
+
+def test_noise_drawn_for_each_group_alone_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = shown.Estimated.redrawn
+
+    def apart(self: Any, part: int, draws: int, uniform: Any) -> Any:
+        found = right(self, part, draws, uniform)
+        return np.stack([np.roll(found[:, n], 7 * n) for n in range(found.shape[1])], axis=1)
+
+    monkeypatch.setattr(shown.Estimated, "redrawn", apart)
+    with pytest.raises(AssertionError):
+        check_shares()

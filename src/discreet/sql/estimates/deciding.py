@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from discreet.mechanisms.protocol import tidy
 from discreet.sql.estimates.cells import LinearQuestion
 from discreet.sql.estimates.law import Floats, Noise, SumLaw, laws_of
 from discreet.sql.estimates.least_squares import Prior, Weights
+from discreet.sql.estimates.missing import PARTS, plan_of_part, scaled
+from discreet.sql.estimates.shown import Drawn, EstimatedMeasure
 from discreet.sql.estimates.sources import Known, known_about
 from discreet.sql.estimates.written import Part, read_linear
 from discreet.sql.plan import Plan
@@ -32,8 +35,6 @@ from discreet.sql.running.stored import Mark
 CONFIDENCES = (0.95, 0.999)
 """At these confidences, an estimate must be as accurate as the noise that was asked for. Then it is at all above the
 first, if that is Laplace noise: decision 0026."""
-PARTS = 32
-"""What is missing is paid in multiples of this part of ε."""
 _ROUNDED = 0.5
 """Estimates are shown in whole steps, unless they are sums and differences of numbers as they were released."""
 _WORTH = 1.1
@@ -61,6 +62,13 @@ class Estimate:
             noises += [self.noise] * self.weights.new.shape[1]
         return laws_of(self._rows, noises)
 
+    def shown(self, moved: Floats, name: int) -> EstimatedMeasure:
+        """What is said of its errors. `name` tells the numbers that are measured now from those of other measures."""
+        drawn = [Drawn((one.number, one.place), len(one.rows), one.noise) for one in self.known.information.blocks]
+        if self.noise is not None:
+            drawn.append(Drawn(("new", name), self.weights.new.shape[1], self.noise))
+        return EstimatedMeasure(self.laws, moved, self._rows, drawn)
+
     @property
     def _rows(self) -> Floats:
         return np.hstack([self.weights.before, *([] if self.noise is None else [self.weights.new])])
@@ -76,8 +84,7 @@ class Estimate:
 
     def is_worst_as_accurate_as(self, asked: Noise) -> bool:
         """The same for the group with the largest deviation only: if it is not, the others need not be looked at."""
-        blocks = self.known.information.blocks
-        spreads = np.concatenate([np.full(len(block.rows), block.noise.deviation) for block in blocks])
+        spreads = np.sqrt(self.known.information.variances)
         if self.noise is not None:
             spreads = np.append(spreads, np.full(self.weights.new.shape[1], self.noise.deviation))
         worst = int(np.argmax(((self._rows * spreads) ** 2).sum(axis=1)))
@@ -109,13 +116,22 @@ class Estimate:
 @dataclass(frozen=True, eq=False)
 class Decided:
     """How a question is answered from earlier answers. `price` is what is missing, and `part` how much of the asked
-    price that is. None if nothing is.
+    price that is. None if nothing is. `now` is the plan of what is missing, and `measured` are its measures among those
+    of the question.
     """
 
     question: LinearQuestion
     estimates: tuple[Estimate, ...]
     price: Price | None = None
     part: Part | None = None
+    now: Plan | None = None
+    measured: tuple[int, ...] = ()
+
+    def new(self, measure: int, value: Any) -> Floats | None:
+        """The numbers of a measure in what was measured now. None if it was not."""
+        if measure not in self.measured:
+            return None
+        return np.asarray(value[self.measured.index(measure)], dtype=np.float64)
 
     @cached_property
     def sources(self) -> dict[int, tuple[str, Guarantee]]:
@@ -148,121 +164,126 @@ class Decided:
         return replace(Pure(epsilon=whole), protects=costs[0].protects)
 
 
-def whole_price(price: Price) -> str:
+def whole_price(price: Price, mark: Mark) -> str:
     """A digest of what a question would buy."""
-    return digest(exact_text((price.mechanism, price.delta)))[:32]
+    return digest(exact_text((mark.measures, price.mechanism, price.delta)))[:32]
 
 
 def decide(planner: Planner, plan: Plan, mark: Mark, question: LinearQuestion) -> Decided | None:
     """How earlier answers are used for a plan. None if they save nothing: then it is answered as if there were none."""
-    parts, rules = plan.price.parts, planner.answers
-    if not all(isinstance(part, Laplace | Gaussian) for part in parts):
+    if not all(isinstance(part, Laplace | Gaussian) for part in plan.price.parts):
         return None
-    started = _started(planner, mark, whole_price(plan.price))
-    before = None if started is None else started[1]
+    whole = whole_price(plan.price, mark)
+    started = _started(planner, mark, whole)
+    before = None if started is None else started.number
     known = [
-        known_about(planner.ledger, question, n, shared=rules.shared, delta=plan.price.delta, before=before)
-        for n in range(len(parts))
+        known_about(planner.ledger, question, n, shared=planner.answers.shared, delta=plan.price.delta, before=before)
+        for n in range(len(plan.price.parts))
     ]
-    if not all(one.information.blocks for one in known):
+    if not any(one.information.blocks for one in known):
         return None
-    priors = [one.information.about(one.rows_of(question, n)) for n, one in enumerate(known)]
+    priors = tuple(one.information.about(one.rows_of(question, n)) for n, one in enumerate(known))
+    deciding = _Deciding(planner, plan, question, tuple(known), priors, whole)
     if started is not None:  # the charge is the same again, and so is the answer
-        return _with_part(planner, plan, question, known, priors, started[0].parts, sure=True)
-    free = _free(question, known, priors)
-    if free is not None and _is_enough(free, parts):
-        return free
-    return _least(planner, plan, question, known, priors)
+        return deciding.with_part(started.measured, started.parts, sure=True)
+    return deciding.least()
 
 
-def _started(planner: Planner, mark: Mark, whole: str) -> tuple[Part, int] | None:
-    """The part of this very price that was charged before by this account, answered or not, and its entry."""
+@dataclass(frozen=True)
+class _Started:
+    """What was charged before for the missing part of a price, answered or not."""
+
+    number: int
+    parts: int
+    measured: tuple[int, ...]
+
+
+def _started(planner: Planner, mark: Mark, whole: str) -> _Started | None:
+    """The part of this very price that was charged before by this account."""
     for entry in reversed(planner.ledger.marked(mark.groups)):
         said, linear = Mark.read(entry.mark), read_linear(entry.mark)
-        if said is None or said.measures != mark.measures or linear is None or entry.state == "discarded":
+        if said is None or linear is None or linear[1] is None or entry.state == "discarded":
             continue
-        if linear[1] is not None and linear[1].whole == whole:
-            return linear[1], entry.number
+        if linear[1].whole == whole and set(said.measures) <= set(mark.measures):
+            return _Started(entry.number, linear[1].parts, tuple(map(mark.measures.index, said.measures)))
     return None
 
 
-def _free(question: LinearQuestion, known: Sequence[Known], priors: Sequence[Prior]) -> Decided | None:
-    """The estimates from earlier answers alone. None if some number does not follow from them."""
-    weights = [prior.weights() if prior.is_complete else None for prior in priors]
-    found = [Estimate(one, weight, None) for one, weight in zip(known, weights, strict=True) if weight is not None]
-    return Decided(question, tuple(found)) if len(found) == len(known) else None
+@dataclass(frozen=True, eq=False)
+class _Deciding:
+    """What is known about each measure of a question, and what follows from it."""
 
+    planner: Planner
+    plan: Plan
+    question: LinearQuestion
+    known: tuple[Known, ...]
+    priors: tuple[Prior, ...]
+    whole: str
 
-def _is_enough(decided: Decided, asked: Sequence[Noise]) -> bool:
-    return all(one.is_as_accurate_as(noise) for one, noise in zip(decided.estimates, asked, strict=True))
+    @property
+    def asked(self) -> tuple[Noise, ...]:
+        """The noise that the question would buy."""
+        return self.plan.price.parts
 
+    @cached_property
+    def free(self) -> dict[int, Estimate]:
+        """The measures that follow from earlier answers, as accurately as asked."""
+        found = {}
+        for n, estimate in self.alone.items():
+            if estimate.is_as_accurate_as(self.asked[n]):
+                found[n] = estimate
+        return found
 
-def _least(
-    planner: Planner, plan: Plan, question: LinearQuestion, known: Sequence[Known], priors: Sequence[Prior]
-) -> Decided | None:
-    """The least part of the price with which the answer is as accurate as asked. None if it is all of it."""
-    if not any(len(prior.known) for prior in priors):
+    @cached_property
+    def alone(self) -> dict[int, Estimate]:
+        """The measures that follow from earlier answers."""
+        weights = {n: prior.weights() for n, prior in enumerate(self.priors) if prior.is_complete}
+        return {n: Estimate(self.known[n], one, None) for n, one in weights.items() if one is not None}
+
+    def least(self) -> Decided | None:
+        """The least that must be paid for an answer that is as accurate as asked: nothing, or a part of the price for
+        those measures that do not follow. None if it is all of it.
+        """
+        missing = tuple(n for n in range(len(self.priors)) if n not in self.free)
+        if not missing:
+            return Decided(self.question, tuple(self.free[n] for n in range(len(self.priors))))
+        helps = all(len(self.priors[n].known) for n in missing)
+        most = PARTS if len(missing) < len(self.priors) else PARTS - 1
+        for parts in range(self._fewest(missing) if helps else PARTS, most + 1):
+            noises = {n: scaled(self.asked[n], PARTS / parts) for n in missing}
+            found = {n: self._together(n, noise) for n, noise in noises.items()}
+            if any(one is None or not one.is_worst_as_accurate_as(self.asked[n]) for n, one in found.items()):
+                continue
+            decided = self.with_part(missing, parts, sure=False)
+            if decided is not None:
+                return decided
         return None
-    for parts in range(_fewest(priors, plan.price.parts), PARTS):
-        scaled = [_scaled(noise, PARTS / parts) for noise in plan.price.parts]
-        found = _together(question, known, priors, scaled)
-        if found is None or not all(map(Estimate.is_worst_as_accurate_as, found.estimates, plan.price.parts)):
-            continue
-        decided = _with_part(planner, plan, question, known, priors, parts, sure=False)
-        if decided is not None:
-            return decided
-    return None
 
+    def _fewest(self, missing: Sequence[int]) -> int:
+        """So many parts are needed at least: with fewer, a deviation would be too large."""
+        for parts in range(1, PARTS):
+            for n in missing:
+                own = self.asked[n].deviation
+                if float(self.priors[n].variances((PARTS / parts * own) ** 2).max()) > (_WORTH * own) ** 2:
+                    break
+            else:
+                return parts
+        return PARTS
 
-def _fewest(priors: Sequence[Prior], asked: Sequence[Noise]) -> int:
-    """So many parts are needed at least: with fewer, a deviation would be too large."""
-    for parts in range(1, PARTS):
-        limits = [((PARTS / parts * noise.deviation) ** 2, (_WORTH * noise.deviation) ** 2) for noise in asked]
-        each = zip(priors, limits, strict=True)
-        if all(float(prior.variances(new).max()) <= most for prior, (new, most) in each):
-            return parts
-    return PARTS
+    def _together(self, measure: int, noise: Noise) -> Estimate | None:
+        """The estimate from earlier answers and a new measurement with this noise."""
+        weights = self.priors[measure].weights(noise.deviation**2)
+        return None if weights is None else Estimate(self.known[measure], weights, noise)
 
-
-def _with_part(
-    planner: Planner,
-    plan: Plan,
-    question: LinearQuestion,
-    known: Sequence[Known],
-    priors: Sequence[Prior],
-    parts: int,
-    *,
-    sure: bool,
-) -> Decided | None:
-    """The answer for a part of the price. None if it is not as accurate as asked, unless it is sure to be bought."""
-    price = price_of_part(planner, plan, parts)
-    found = _together(question, known, priors, price.parts)
-    if found is None or not (sure or _is_enough(found, plan.price.parts)):
-        return None
-    return replace(found, price=price, part=Part(parts, whole_price(plan.price)))
-
-
-def price_of_part(planner: Planner, plan: Plan, parts: int) -> Price:
-    """The price of a question for a part of its ε."""
-    terms = replace(plan.terms, epsilon=exactly(plan.terms.epsilon) * parts / PARTS)
-    return planner.priced(plan.question, terms).price
-
-
-def _together(
-    question: LinearQuestion, known: Sequence[Known], priors: Sequence[Prior], noises: Sequence[Noise]
-) -> Decided | None:
-    """The estimates from earlier answers and a new measurement with these noises."""
-    found = []
-    for one, prior, noise in zip(known, priors, noises, strict=True):
-        weights = prior.weights(noise.deviation**2)
-        if weights is None:
-            return None
-        found.append(Estimate(one, weights, noise))
-    return Decided(question, tuple(found))
-
-
-def _scaled(noise: Noise, factor: float) -> Noise:
-    """The same kind of noise, larger by a factor: about what a part of ε buys."""
-    if isinstance(noise, Laplace):
-        return Laplace(scale=float(noise.scale) * factor, step=1)
-    return Gaussian(stddev=float(noise.stddev) * factor)
+    def with_part(self, missing: tuple[int, ...], parts: int, *, sure: bool) -> Decided | None:
+        """The answer for a part of the price of the missing measures. None if it is not as accurate as asked, unless it
+        is sure to be bought.
+        """
+        now = plan_of_part(self.planner, self.plan, missing, parts)
+        estimates = list[Estimate]()
+        for n in range(len(self.priors)):
+            own = self._together(n, now.price.parts[missing.index(n)]) if n in missing else self.alone.get(n)
+            if own is None or not (sure or n in self.free or own.is_as_accurate_as(self.asked[n])):
+                return None
+            estimates.append(own)
+        return Decided(self.question, tuple(estimates), now.price, Part(parts, self.whole), now, missing)

@@ -25,13 +25,16 @@ UNBIASED = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Sums over disjoint sets of cells with one noise: rows of 0 and 1, and the noisy numbers."""
+    """Sums over sets of cells with one noise: rows of 0 and 1, and the noisy numbers. `place` is that of the measure
+    among those of its entry.
+    """
 
     number: int
     receipt: str
     rows: Floats
     noise: Noise
     values: Floats
+    place: int = 0
 
 
 @dataclass(eq=False)
@@ -48,8 +51,11 @@ class Information:
 
     def __post_init__(self) -> None:
         self.labels: NDArray[np.int64] = np.full(self.cells, -1, dtype=np.int64)
-        self.sizes, self.rows, self._root = np.zeros(0), np.zeros((0, 0)), np.zeros((0, 0))
-        self.variances, self.values = np.zeros(0), np.zeros(0)
+        self.sizes: Floats = np.zeros(0)
+        self.rows: Floats = np.zeros((0, 0))
+        self.variances: Floats = np.zeros(0)
+        self.values: Floats = np.zeros(0)
+        self._root: Floats = np.zeros((0, 0))
 
     def add(self, block: Block) -> None:
         """Add a measurement."""
@@ -57,7 +63,7 @@ class Information:
         own, deviation = block.rows[:, first], block.noise.deviation
         self.rows = np.vstack([self.rows, own])
         root = np.vstack([self._root, own * np.sqrt(self.sizes) / deviation])
-        self._root = np.linalg.qr(root, mode="r") if len(root) > len(self.sizes) else root
+        self._root = np.asarray(np.linalg.qr(root, mode="r")) if len(root) > len(self.sizes) else root
         self.variances = np.append(self.variances, np.full(len(own), deviation**2))
         self.values = np.append(self.values, block.values)
         self.blocks.append(block)

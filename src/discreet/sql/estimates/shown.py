@@ -2,41 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import ndtri
 
-Floats = NDArray[np.float64]
+from discreet.mechanisms.noise.laplace import Laplace
+from discreet.sql.estimates.law import Floats, Noise, SumLaw
+
+_MOST_DRAWN = 2 * 10**7
+"""More numbers are not simulated at once."""
 
 
-class Law(Protocol):
-    """How far a noise is from 0."""
+@dataclass(frozen=True)
+class Drawn:
+    """Some numbers that were drawn with the same noise. Those of one name are the same, wherever they are used."""
 
-    def half_width(self, confidence: float) -> float:
-        """How far it is at most, with this confidence."""
+    name: Hashable
+    many: int
+    noise: Noise
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatedMeasure:
+    """The law of the error of a measure in each row, how far rounding moved it, and which numbers it is made of, with
+    which weights.
+    """
+
+    laws: Sequence[SumLaw]
+    moved: Floats
+    weights: Floats
+    drawn: Sequence[Drawn]
+
+    def in_order(self, order: Any) -> EstimatedMeasure:
+        """The same for rows in another order."""
+        places = np.asarray(order, dtype=np.int64)
+        laws = [self.laws[place] for place in places.tolist()]
+        return EstimatedMeasure(laws, self.moved[places], self.weights[places], self.drawn)
 
 
 @dataclass(frozen=True, eq=False)
 class Estimated:
-    """The law of the error of each measure in each row that is shown, and how far rounding moved it."""
+    """The errors of all measures of an answer."""
 
-    laws: Sequence[Sequence[Law]]
-    moved: Sequence[Floats]
+    measures: Sequence[EstimatedMeasure]
+    _known: dict[Any, Floats] = field(default_factory=dict)
 
     def error(self, part: int, confidence: float) -> Floats:
         """How far the numbers of a measure may be from the truth, row by row."""
-        widths: dict[int, float] = {}
-        for law in self.laws[part]:
+        own, widths = self.measures[part], dict[int, float]()
+        for law in own.laws:
             if id(law) not in widths:
                 widths[id(law)] = law.half_width(confidence)
-        each = np.array([widths[id(law)] for law in self.laws[part]], dtype=np.float64)
-        return each + self.moved[part]
+        return np.array([widths[id(law)] for law in own.laws], dtype=np.float64) + own.moved
 
-    def in_order(self, order: Any) -> Estimated:
-        """The same for rows in another order."""
-        places = np.asarray(order, dtype=np.int64).tolist()
-        laws = [[own[place] for place in places] for own in self.laws]
-        return Estimated(laws, [moved[places] for moved in self.moved])
+    def redrawn(self, part: int, draws: int, uniform: Callable[[tuple[int, ...]], Floats]) -> Floats | None:
+        """The noise of a measure in all rows, as often as its law says: a row for each draw. Rows and measures that are
+        made of the same numbers have their noise in common. None if there would be too many.
+        """
+        own = self.measures[part]
+        if draws * own.weights.shape[1] > _MOST_DRAWN:
+            return None
+        for one in own.drawn:
+            if (draws, one.name) not in self._known:
+                self._known[draws, one.name] = _noise_of(one.noise, uniform((draws, one.many)))
+        noise = [self._known[draws, one.name] for one in own.drawn]
+        return np.asarray(np.hstack(noise) @ own.weights.T) if noise else np.zeros((draws, len(own.laws)))
+
+
+def _noise_of(noise: Noise, places: Floats) -> Floats:
+    """Noise at these places of its distribution."""
+    if not isinstance(noise, Laplace):
+        return np.asarray(noise.deviation * ndtri(places))
+    middle = places - 0.5
+    return np.asarray(-noise.deviation / math.sqrt(2) * np.sign(middle) * np.log(1 - 2 * np.abs(middle)))

@@ -39,6 +39,7 @@ class Source:
     values: Floats
     guarantee: Guarantee
     not_private: bool
+    place: int
 
     def rows(self, columns: Columns, sizes: Sequence[int]) -> Floats:
         """Its rows over the cells of more columns."""
@@ -107,7 +108,8 @@ def _factored(kept: _Kept, name: Any, chosen: list[Source], sizes: tuple[int, ..
     if before != numbers[: len(before)]:
         before, information = (), Information(math.prod(sizes))
     for one in chosen[len(before) :]:
-        information.add(Block(one.number, one.receipt, one.rows(columns, sizes), one.noise, one.values))
+        rows = one.rows(columns, sizes)
+        information.add(Block(one.number, one.receipt, rows, one.noise, one.values, one.place))
     kept.information[name] = numbers, information
     if len(kept.information) > _MOST_KEPT:
         del kept.information[next(iter(kept.information))]
@@ -126,7 +128,7 @@ def _sources_in(one: Measured, vector: str) -> list[Source]:
             continue
         sizes = dict(zip(question.columns, question.sizes, strict=True))
         facts = one.entry.number, one.entry.receipt, sizes, question.groups, measure.places, noise, values
-        found.append(Source(*facts, one.entry.guarantee, one.not_private))
+        found.append(Source(*facts, one.entry.guarantee, one.not_private, place))
     return found
 
 

@@ -198,7 +198,7 @@ def _part_request(planner: Planner, plan: Plan, decided: Decided) -> dict[str, A
     question = plan.question
     identity = planner.identity(
         question.relation,
-        ("missing", question.meaning, plan.bounds, decided.part.whole),
+        ("missing", question.meaning, plan.bounds, decided.part.whole, decided.measured),
         bounds=dict(plan.terms.bounds),
     )
     return {"asked": question.same, "key": None, "identity": identity}
@@ -251,10 +251,12 @@ def _measure_all(
         return own, replace(release, value=chosen_numbers(release.value, plan, places)), None
     if decided is not None and decided.price is None:
         return price, free_release(decided, ledger), decided
-    if decided is not None and decided.price is not None:
-        price, request = decided.price, _part_request(planner, plan, decided)
-        own_mark = mark_of(replace(plan, price=price), planner.schema, _request(planner, plan, None)["identity"])
-        mark = replace(own_mark, more=write_linear(decided.question, decided.part))
+    if decided is not None and decided.now is not None:
+        own_mark = mark_of(decided.now, planner.schema, request["identity"])
+        measured = replace(decided.question, measures=tuple(decided.question.measures[n] for n in decided.measured))
+        mark = replace(own_mark, more=write_linear(measured, decided.part))
+        request = _part_request(planner, plan, decided)
+        plan, price = decided.now, decided.now.price
     marked = "" if mark is None else str(mark)
 
     def read() -> Any:

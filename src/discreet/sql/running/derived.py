@@ -27,16 +27,15 @@ def free_release(decided: Decided, ledger: Ledger) -> Release:
 
 def derived_answer(plan: Plan, decided: Decided, release: Release, order: Any, keys: KeyColumns) -> Answer:
     """The answer from earlier numbers, and from what was measured now if something was missing."""
-    whole, moved = [], []
+    noisy, errors, places = [], [], np.asarray(order)
     for place, estimate in enumerate(decided.estimates):
-        new = None if decided.price is None else np.asarray(release.value[place], dtype=np.float64)
-        exact = estimate.values(new)
-        whole.append(np.round(exact, 6) if estimate.is_whole else np.rint(exact))
-        moved.append(np.zeros(len(exact)) if estimate.is_whole else np.round(np.abs(whole[-1] - exact) + 1e-9, 9))
-    errors = Estimated([estimate.laws for estimate in decided.estimates], moved).in_order(order)
-    noisy = [values[np.asarray(order)] for values in whole]
+        exact = estimate.values(decided.new(place, release.value))
+        whole = np.round(exact, 6) if estimate.is_whole else np.rint(exact)
+        moved = np.zeros(len(exact)) if estimate.is_whole else np.round(np.abs(whole - exact) + 1e-9, 9)
+        noisy.append(whole[places])
+        errors.append(estimate.shown(moved, place).in_order(places))
     price = plan.price if decided.price is None else decided.price
-    columns = Columns(plan.question, price, noisy, keys, estimated=errors)
+    columns = Columns(plan.question, price, noisy, keys, estimated=Estimated(errors))
     cost = NoLoss() if decided.price is None else decided.price.cost
     notes = (*_own_notes(plan, decided), *notes_on(plan))
     return Answer(plan.question, columns, release, notes=notes, cost=cost, derived_from=decided.receipts)

@@ -180,6 +180,9 @@ class Columns:
         noise is not known.
         """
         noisy, size = self.noisy[part], (draws, len(self.keys))
+        if self.estimated is not None:
+            noise = self.estimated.redrawn(part, draws, uniform)
+            return None if noise is None else np.asarray(noisy - noise)
         if self.shown is not None:
             return self._redrawn_at_levels(part, draws, uniform) if len(self.keys) else np.zeros(size)
         if self.question.measures[part].kind == "mode":
