@@ -26,7 +26,13 @@ CONDITIONS = [
     "x > 3",
 ]
 KEYS = ["", "city", "sex", "city, sex"]
-MEASURES = ["COUNT(*)", "COUNT(city)", "SUM(x)", "COUNT(*) FILTER (WHERE sex = 'm')", "SUM(x) FILTER (WHERE city = 'B')"]
+MEASURES = [
+    "COUNT(*)",
+    "COUNT(city)",
+    "SUM(x)",
+    "COUNT(*) FILTER (WHERE sex = 'm')",
+    "SUM(x) FILTER (WHERE city = 'B')",
+]
 
 
 def question(draw: Any) -> str:
