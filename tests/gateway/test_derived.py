@@ -69,3 +69,21 @@ def test_who_may_not_see_answers_is_not_told_of_them(house: Any) -> None:
     assert not said["bought"]
     assert "derived_from" not in said
     assert "receipt" not in said["text"]
+
+
+@pytest.mark.slow
+def test_who_sees_the_answers_of_others_sees_what_was_paid_in_part(tmp_path: Any) -> None:
+    house = SmallHouse(tmp_path / "house", 'answer_after = 0\nshare = "everyone"').start()
+    ada, vera, bea = house.open("ada"), house.open("vera", "viewer"), house.open("bea")
+    asked(house, ada, PARTS, epsilon=0.2)
+    part = asked(house, ada, SOME, epsilon=0.2)
+    before = len(house.charges())
+    for token in (vera, bea):
+        seen = asked(house, token, SOME, epsilon=0.2)
+        assert seen["rows"] == part["rows"]
+        assert part["receipt"] in seen["derived_from"]
+    assert len(house.charges()) == before
+    other = asked(house, bea, SOME.replace("Koper", "Maribor"), epsilon=0.3)  # who buys anything pays for all of it
+    assert other["receipt"] is not None
+    assert not other.get("derived_from")
+    assert house.stop() == 0

@@ -41,8 +41,10 @@ _SEEN: WeakKeyDictionary[Ledger, dict[bool, _Seen]] = WeakKeyDictionary()
 
 def measured_before(ledger: Ledger, vector: str, *, shared: bool) -> list[Measured]:
     """The answered charges on the same parts whose marks name a vector, oldest first: those of this account, or with
-    `shared` those of all. Nothing of an answer that has not left yet is found, and nothing that was discarded.
+    `shared` those of all, as for a view that finds what others bought. Nothing of an answer that has not left yet is
+    found, and nothing that was discarded.
     """
+    shared = shared or bool(getattr(ledger, "others", ()))
     seen = _SEEN.setdefault(ledger, {}).setdefault(shared, _Seen())
     with ledger._store.transaction(write=False) as execute:
         _read_newer(execute, ledger, seen, shared=shared)
