@@ -22,6 +22,7 @@ from discreet.mechanisms.protocol import tidy
 from discreet.sql.estimates.cells import LinearQuestion
 from discreet.sql.estimates.law import Floats, Noise, SumLaw, laws_of
 from discreet.sql.estimates.least_squares import Prior, Weights
+from discreet.sql.estimates.shown import Drawn, Spread
 from discreet.sql.estimates.sources import Known, known_about
 from discreet.sql.estimates.written import Part, read_linear
 from discreet.sql.plan import Plan
@@ -65,6 +66,13 @@ class Estimate:
     def _rows(self) -> Floats:
         return np.hstack([self.weights.before, *([] if self.noise is None else [self.weights.new])])
 
+    def spread(self, moved: Floats) -> Spread:
+        """The errors of the estimates, after rounding moved them so far."""
+        drawn = [_drawn(block, len(block.rows), block.noise) for block in self.known.information.blocks]
+        if self.noise is not None:
+            drawn.append(_drawn(object(), len(self.weights.new), self.noise))
+        return Spread(self.laws, moved, self._rows, drawn)
+
     def is_as_accurate_as(self, asked: Noise) -> bool:
         """Whether every estimate is as accurate as a number with the asked noise."""
         off = 0.0 if self.is_whole else _ROUNDED
@@ -99,13 +107,14 @@ class Estimate:
 @dataclass(frozen=True, eq=False)
 class Decided:
     """How a question is answered from earlier answers. `price` is what is missing, and `part` how much of the asked
-    price that is. None if nothing is.
+    price that is. None if nothing is. It is `wider` if a part was paid before, and an answer that counted then is gone.
     """
 
     question: LinearQuestion
     estimates: tuple[Estimate, ...]
     price: Price | None = None
     part: Part | None = None
+    wider: bool = False
 
     @cached_property
     def sources(self) -> dict[int, tuple[str, Guarantee]]:
@@ -158,8 +167,11 @@ def decide(planner: Planner, plan: Plan, mark: Mark, question: LinearQuestion) -
     if started is not None and not answered:  # it was charged, and not drawn: the charge is the same again
         return _with_part(planner, plan, question, known, priors, started.parts, sure=True)
     free = _free(question, known, priors)
-    if free is not None and (answered or _is_enough(free, parts)):
-        return free
+    enough = free is not None and _is_enough(free, parts)
+    if free is not None and (answered or enough):
+        return replace(free, wider=not enough)
+    if answered:  # its numbers are known, and would count twice if the same part was found again
+        return None
     return _least(planner, plan, question, known, priors)
 
 
@@ -246,6 +258,11 @@ def _together(
             return None
         found.append(Estimate(one, weights, noise))
     return Decided(question, tuple(found))
+
+
+def _drawn(name: object, many: int, noise: Noise) -> Drawn:
+    size = noise.scale if isinstance(noise, Laplace) else noise.stddev
+    return Drawn(name, many, float(size), isinstance(noise, Gaussian))
 
 
 def _scaled(noise: Noise, factor: float) -> Noise:

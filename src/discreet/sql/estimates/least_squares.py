@@ -5,7 +5,8 @@ All of it is decided by the rows and the variances. The noisy numbers enter only
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 from discreet.sql.estimates.law import Noise
 
 Floats = NDArray[np.float64]
+_STACKED = 4
+"""Rows are reduced when there are so many times as many as cells."""
 _RANK = 1e-7
 """Directions that are measured with more than 10⁷ times the least noise count as not measured."""
 _FREE = 1e-8
@@ -34,29 +37,34 @@ class Block:
     values: Floats
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Information:
-    """All that the measurements of a vector say. Blocks are added, and the factors updated."""
+    """All that the measurements of a vector say. It never changes: an estimate that waits for its draw relies on it.
+    `root` has as many rows as are needed, with rootᵀ · root = rowsᵀ · variances⁻¹ · rows.
+    """
 
     cells: int
-    blocks: list[Block] = field(default_factory=list)
+    blocks: tuple[Block, ...] = ()
+    root: Floats | None = None
 
-    def add(self, block: Block) -> None:
-        """Add a measurement."""
-        own = block.rows / block.noise.deviation
-        before = self.__dict__.get("_root", np.zeros((0, self.cells)))
-        root = np.vstack([before, own])
-        self._root = np.linalg.qr(root, mode="r") if len(root) > self.cells else root
-        self.blocks.append(block)
-        for name in ("factors", "rows", "variances", "matrix"):
-            self.__dict__.pop(name, None)
+    def with_blocks(self, blocks: Sequence[Block]) -> Information:
+        """The same with more measurements."""
+        root = np.zeros((0, self.cells)) if self.root is None else self.root
+        waiting, many = [root], len(root)
+        for number, block in enumerate(blocks, 1):
+            waiting.append(block.rows / block.noise.deviation)
+            many += len(block.rows)
+            if many > _STACKED * self.cells or (number == len(blocks) and many > self.cells):
+                waiting = [np.linalg.qr(np.vstack(waiting), mode="r")]
+                many = len(waiting[0])
+        return Information(self.cells, (*self.blocks, *blocks), np.vstack(waiting))
 
     @cached_property
     def factors(self) -> tuple[Floats, Floats]:
         """An orthonormal basis of what is measured, and the precision of each direction."""
-        if not self.blocks:
+        if not self.blocks or self.root is None:
             return np.zeros((self.cells, 0)), np.zeros(0)
-        _, sizes, directions = np.linalg.svd(self._root, full_matrices=False)
+        _, sizes, directions = np.linalg.svd(self.root, full_matrices=False)
         kept = sizes > _RANK * sizes[0]
         return np.ascontiguousarray(directions[kept].T), sizes[kept] ** 2
 

@@ -102,8 +102,10 @@ def _factored(kept: _Kept, name: Any, chosen: list[Source], sizes: tuple[int, ..
     before, information = kept.information.pop(name, ((), Information(math.prod(sizes))))
     if before != numbers[: len(before)]:
         before, information = (), Information(math.prod(sizes))
-    for one in chosen[len(before) :]:
-        information.add(Block(one.number, one.receipt, one.rows(columns, sizes), one.noise, one.values))
+    if newer := chosen[len(before) :]:
+        rows = (one.rows(columns, sizes) for one in newer)
+        blocks = [Block(one.number, one.receipt, own, one.noise, one.values) for one, own in zip(newer, rows, strict=True)]
+        information = information.with_blocks(blocks)
     kept.information[name] = numbers, information
     if len(kept.information) > _MOST_KEPT:
         del kept.information[next(iter(kept.information))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from discreet.sql.estimates.shown import Estimated
 from discreet.sql.plan import Plan
 from discreet.sql.running.answer import Answer, receipts_text
 from discreet.sql.running.intervals import Columns
-from discreet.sql.running.notes import notes_on
+from discreet.sql.running.notes import notes_on, number_of
 
 
 def free_release(decided: Decided, ledger: Ledger) -> Release:
@@ -27,25 +28,37 @@ def free_release(decided: Decided, ledger: Ledger) -> Release:
 
 def derived_answer(plan: Plan, decided: Decided, release: Release, order: Any, keys: KeyColumns) -> Answer:
     """The answer from earlier numbers, and from what was measured now if something was missing."""
-    whole, moved = [], []
+    whole, errors = [], []
     for place, estimate in enumerate(decided.estimates):
         new = None if decided.price is None else np.asarray(release.value[place], dtype=np.float64)
         exact = estimate.values(new)
         whole.append(np.round(exact, 6) if estimate.is_whole else np.rint(exact))
-        moved.append(np.zeros(len(exact)) if estimate.is_whole else np.round(np.abs(whole[-1] - exact) + 1e-9, 9))
-    errors = Estimated([estimate.laws for estimate in decided.estimates], moved).in_order(order)
+        moved = np.zeros(len(exact)) if estimate.is_whole else np.round(np.abs(whole[-1] - exact) + 1e-9, 9)
+        errors.append(estimate.spread(moved))
     noisy = [values[np.asarray(order)] for values in whole]
     price = plan.price if decided.price is None else decided.price
-    columns = Columns(plan.question, price, noisy, keys, estimated=errors)
+    columns = Columns(plan.question, price, noisy, keys, estimated=Estimated(errors).in_order(order))
     cost = NoLoss() if decided.price is None else decided.price.cost
     notes = (*_own_notes(plan, decided), *notes_on(plan))
+    release = replace(release, not_private=release.not_private or decided.not_private)
     return Answer(plan.question, columns, release, notes=notes, cost=cost, derived_from=decided.receipts)
 
 
 def _own_notes(plan: Plan, decided: Decided) -> list[str]:
     named = receipts_text(decided.receipts)
-    if decided.price is None:
-        return [f"Answered from {named}, within the error that was asked for. Nothing was charged."]
-    return [
-        f"Combined with {named}: {decided.price.cost} was charged for what was missing, instead of {plan.price.cost}."
-    ]
+    if decided.price is not None:
+        paid = f"{decided.price.cost} was charged for what was missing, instead of {plan.price.cost}"
+        said = f"Combined with {named}: {paid}."
+    elif decided.wider:
+        said = f"Answered from {named}. Nothing was charged."
+    else:
+        said = f"Answered from {named}, within the error that was asked for. Nothing was charged."
+    return [said, *_notes_on_people(plan)]
+
+
+def _notes_on_people(plan: Plan) -> list[str]:
+    """An earlier answer about more rows has left out more of a person who has many."""
+    if plan.enforced is None or plan.enforced.rows == 1:
+        return []
+    rows = number_of(plan.enforced.rows, "row")
+    return [f"Each earlier answer used at most {rows} of one person, of all that it counted; that is not in the ±."]

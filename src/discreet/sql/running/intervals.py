@@ -6,7 +6,7 @@ the requested confidence. If no interval can be computed, the answer has none an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -16,7 +16,7 @@ from scipy.special import ndtri
 
 from discreet.rows.arrow import floats_of
 from discreet.rows.key_columns import KeyColumns
-from discreet.sql.estimates.shown import Estimated
+from discreet.sql.estimates.shown import Estimated, Uniform
 from discreet.sql.expressions import Call, Const, Expr, Ref
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Aggregate, Measure, Question
@@ -28,8 +28,6 @@ Floats = NDArray[np.float64]
 _TAILS = np.exp(-np.linspace(0.01, 14.0, 29))
 """The probabilities for which the quantiles of a noise are computed; between them it is interpolated."""
 Band = tuple[Floats, Floats]
-Uniform = Callable[[tuple[int, ...]], Floats]
-"""Makes an array of numbers that are spread evenly between 0 and 1."""
 
 
 class Columns:
@@ -180,6 +178,8 @@ class Columns:
         noise is not known.
         """
         noisy, size = self.noisy[part], (draws, len(self.keys))
+        if self.estimated is not None:
+            return noisy - self.estimated.redrawn(part, draws, uniform)
         if self.shown is not None:
             return self._redrawn_at_levels(part, draws, uniform) if len(self.keys) else np.zeros(size)
         if self.question.measures[part].kind == "mode":
