@@ -40,11 +40,11 @@ class Source:
     guarantee: Guarantee
     not_private: bool
 
-    def rows(self, columns: Columns, sizes: Sequence[int]) -> Floats:
-        """Its rows over the cells of more columns."""
+    def block(self, columns: Columns, sizes: Sequence[int]) -> Block:
+        """The same over the cells of more columns."""
         shape = [self.sizes.get(column, 1) for column in columns]
         places = np.broadcast_to(self.places.reshape(shape), sizes).ravel()
-        return spread_places(places, self.groups)
+        return Block(self.number, self.receipt, spread_places(places, self.groups), self.noise, self.values)
 
 
 @dataclass
@@ -103,9 +103,7 @@ def _factored(kept: _Kept, name: Any, chosen: list[Source], sizes: tuple[int, ..
     if before != numbers[: len(before)]:
         before, information = (), Information(math.prod(sizes))
     if newer := chosen[len(before) :]:
-        rows = (one.rows(columns, sizes) for one in newer)
-        blocks = [Block(one.number, one.receipt, own, one.noise, one.values) for one, own in zip(newer, rows, strict=True)]
-        information = information.with_blocks(blocks)
+        information = information.with_blocks([one.block(columns, sizes) for one in newer])
     kept.information[name] = numbers, information
     if len(kept.information) > _MOST_KEPT:
         del kept.information[next(iter(kept.information))]
