@@ -22,7 +22,7 @@ _RANK = 1e-7
 """Directions that are measured with more than 10⁷ times the least noise count as not measured."""
 _FREE = 1e-8
 """How much of a direction may lie outside of what is measured, by rounding."""
-UNBIASED = 1e-10
+UNBIASED = 1e-12
 """The weights must give the asked sum of cells up to this part of a cell: beyond it, an estimate is not used."""
 
 
@@ -55,7 +55,7 @@ class Information:
             waiting.append(block.rows / block.noise.deviation)
             many += len(block.rows)
             if many > _STACKED * self.cells or (number == len(blocks) and many > self.cells):
-                waiting = [np.linalg.qr(np.vstack(waiting), mode="r")]
+                waiting = [np.asarray(np.linalg.qr(np.vstack(waiting), mode="r"))]
                 many = len(waiting[0])
         return Information(self.cells, (*self.blocks, *blocks), np.vstack(waiting))
 
