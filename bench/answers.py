@@ -146,7 +146,8 @@ class Core:
         noise = scaled(ASKED, PARTS / parts)
         values = rows @ self.truth + np.rint(self.rng.laplace(scale=float(noise.scale), size=len(rows)))
         self.spent.noises[float(noise.scale)] += 1
-        self.information.add(Block(len(self.information.blocks), "", rows, noise, values))
+        block = Block(len(self.information.blocks), "", rows, noise, values)
+        self.information = self.information.with_blocks([block])
         self.matrix += rows.T @ rows / noise.deviation**2
         self.aim += rows.T @ values / noise.deviation**2
         return values

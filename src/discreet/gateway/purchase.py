@@ -68,7 +68,7 @@ class Purchase:
             vault.is_unsettled = False
             return
         header = slot.reply.header
-        if header.get("ok"):
+        if header.get("ok") and header["receipt"] is not None:  # otherwise earlier answers imply it by now
             note(vault, self._caller, self._asked, header["receipt"], since=self.before)
         refused = header.get("kind") == BudgetExhausted.__name__
         if (header.get("ok") or refused) and self._epsilon and not self._is_charged(slot):

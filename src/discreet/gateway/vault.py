@@ -351,14 +351,17 @@ class Vault:
         """Count the question against the limits, answer it in a lane, and return at the end of the slot."""
         purchase = Purchase(self, caller, asked, costs)
         own = any(one.account == purchase.account for one in tuple(self.purchases))
+        sent = {**given, "others": []}
 
         async def begin() -> None:
             if own:  # what the account was buying when this was looked up may be there now
-                found = await self._readers.ask("ask", await self._given(caller, asked), caller.account)
+                newer = await self._given(caller, asked)
+                found = await self._readers.ask("ask", newer, caller.account)
                 if found.header.get("ok") and found.header.get("bought") is not False:
                     raise _Bought(found)
                 if found.header.get("ok"):
                     purchase.costs(found.header)
+                    sent.update({name: newer[name] for name in ("until", "as_of")})  # the lane finds the same price
             await self.in_books(purchase.begin)
 
         async def settle(slot: Slot) -> None:
@@ -369,7 +372,7 @@ class Vault:
 
         try:
             alone = len(costs["owed"]) > 1
-            slot = await self._lanes.run({**given, "others": []}, asked.length, begin, settle, alone=alone)
+            slot = await self._lanes.run(sent, asked.length, begin, settle, alone=alone)
         except _Bought as bought:
             if bought.reply.header["receipt"] is not None:
                 await self.in_books(note, self, caller, asked, bought.reply.header["receipt"])

@@ -109,7 +109,7 @@ class Worker:
             asked = self._prepare(sql, options, self._database(analyst, others or (), spends=spends))
         ledger = asked.planner.ledger
         if isinstance(ledger, Watched):
-            ledger.as_of = self._as_of
+            ledger.until, ledger.as_of = self._until, self._as_of
         if not isinstance(ledger, Replays):
             return self._answer(asked, key, form, options)
         owed = asked.owed(key=key)

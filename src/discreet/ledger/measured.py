@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,6 +15,7 @@ from discreet.ledger.entry import Entry, entry_of
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.marks import split_mark
 
+_AT_ONCE = 500
 _SUMS = re.compile(r"; sums ([^;]*)")
 
 
@@ -51,9 +52,7 @@ def measured_before(ledger: Ledger, vector: str, *, shared: bool) -> list[Measur
         numbers = list(seen.numbers.get(vector, ()))
         if not numbers:
             return []
-        digests: dict[int, Any] = dict(
-            execute("SELECT number, digest FROM answers WHERE number BETWEEN ? AND ?", numbers[0], numbers[-1])
-        )
+        digests = _digests(execute, numbers)
         found = []
         for number in numbers:
             known = seen.answers.get(number)
@@ -65,6 +64,16 @@ def measured_before(ledger: Ledger, vector: str, *, shared: bool) -> list[Measur
                 continue
             if known.entry.parts == ledger._parts and _is_shown(ledger, known.entry):
                 found.append(known)
+    return found
+
+
+def _digests(execute: Any, numbers: Sequence[int]) -> dict[int, Any]:
+    """The digests of the answers of these entries, as far as they have one. Those of others are not read."""
+    found: dict[int, Any] = {}
+    for first in range(0, len(numbers), _AT_ONCE):
+        some = numbers[first : first + _AT_ONCE]
+        marks = ", ".join("?" * len(some))
+        found |= dict(execute(f"SELECT number, digest FROM answers WHERE number IN ({marks})", *some))
     return found
 
 

@@ -121,11 +121,22 @@ class Replays(Ledger):
 
 
 class Watched(Ledger):
-    """A ledger that says which requests it is about to charge, before it does."""
+    """A ledger that says which requests it is about to charge, before it does.
+
+    Promise: what a question costs does not depend on answers that have not left: when they were ready may depend on
+    rows.
+    """
 
     told: Callable[[str | None, str | None], None] | None = None
+    until: Mapping[str, int] = MappingProxyType({})
+    """The answers of each account up to this entry have left."""
     as_of: int | None = None
-    """The answers of other accounts up to this entry have left."""
+    """The same for accounts that are not in `until`."""
+
+    def marked(self, first: str) -> tuple[Entry, ...]:
+        """The charges of this analyst with this mark whose answers have left."""
+        last = self.until.get(self._analyst)
+        return tuple(entry for entry in super().marked(first) if last is None or entry.number <= last)
 
     def _announce(self, request: Request) -> None:
         if self.told is not None:

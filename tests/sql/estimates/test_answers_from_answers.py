@@ -242,7 +242,7 @@ def test_gaussian_noise_counts_with_its_own_law() -> None:
 def test_nothing_follows_for_other_data_or_declarations(change: str, tmp_path: Any) -> None:
     path = str(tmp_path / "one.ledger")
     given: dict[str, Any] = {"ledger": {"path": path}}
-    people = {"unit": {"person": "pid"}, "table": {"rows_per_person": 100, "groups_per_person": 5}}
+    people = {"unit": {"person": "pid"}, "table": {"rows_per_person": 100, "groups_per_person": 6}}
     first = opened(**given, **(people if change == "bounds" else {}))
     first.sql(BY_BOTH, epsilon=5)
     options: dict[str, Any] = {}

@@ -20,7 +20,7 @@ def design(seed: int) -> Any:
         groups = int(draw.integers(1, 4))
         own = spread_places(draw.integers(-1, groups, cells), groups)
         noise = dp.Laplace(scale=float(draw.uniform(1, 40)), step=1)
-        information.add(Block(number, str(number), own, noise, np.zeros(groups)))
+        information = information.with_blocks([Block(number, str(number), own, noise, np.zeros(groups))])
         rows.append(own)
         variances += [2 * float(noise.scale) ** 2] * groups
     many = int(draw.integers(1, 4))
@@ -60,17 +60,15 @@ def test_measurements_that_are_added_later_count_as_if_they_had_been_there() -> 
     blocks = [Block(n, "", spread_places(draw.integers(-1, 2, 6), 2), noise[n % 3], np.zeros(2)) for n in range(12)]
     slowly, asked = Information(6), np.eye(6)
     for block in blocks:
-        slowly.add(block)
+        slowly = slowly.with_blocks([block])
         slowly.about(asked)
-    at_once = Information(6)
-    for block in blocks:
-        at_once.add(block)
+    at_once = Information(6).with_blocks(blocks)
     assert np.allclose(slowly.about(asked).variances(7.0), at_once.about(asked).variances(7.0))
 
 
 def test_noise_that_is_hidden_by_much_larger_noise_counts_as_unknown() -> None:
-    information = Information(2)
-    information.add(Block(1, "", np.array([[1.0, 1.0]]), dp.Laplace(scale=1, step=1), np.zeros(1)))
-    information.add(Block(2, "", np.array([[1.0, 0.0]]), dp.Laplace(scale=10**12, step=1), np.zeros(1)))
+    noises = [dp.Laplace(scale=scale, step=1) for scale in (1, 10**12)]
+    rows = np.array([[[1.0, 1.0]], [[1.0, 0.0]]])
+    information = Information(2).with_blocks([Block(n, "", rows[n], noises[n], np.zeros(1)) for n in range(2)])
     assert not information.about(np.array([[1.0, 0.0]])).is_complete
     assert information.about(np.array([[1.0, 1.0]])).is_complete

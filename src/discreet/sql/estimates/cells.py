@@ -22,7 +22,7 @@ from discreet.sql.expressions import Call, Const, Expr, Field, Ref, call, conjun
 from discreet.sql.measurement import identity_of_rows
 from discreet.sql.plan import Plan
 from discreet.sql.pricing.relation import Relation, Where
-from discreet.sql.question import Key, Measure, Question
+from discreet.sql.question import Bounds, Key, Measure, Question
 from discreet.sql.reading.public_values import UNKNOWN, Outside, computed
 from discreet.sql.schema import Schema
 
@@ -78,8 +78,17 @@ def may_be_linear(plan: Plan) -> bool:
     rows_repeat = plan.bounds is not None and question.relation.person is None
     if not declared or plan.clipping is not None or question.levels or rows_repeat or plan.groups is None:
         return False
+    if plan.enforced is not None and _loses_by_groups(plan.enforced, plan.groups.count):
+        return False
     added = all(measure.kind in ("count", "sum") and not measure.is_open for measure in question.measures)
     return added and bool(question.measures) and plan.groups.count <= MOST_GROUPS
+
+
+def _loses_by_groups(bounds: Bounds, groups: int) -> bool:
+    """Whether some rows of a person may be left out because of the groups they are in. Other groups would lose others,
+    and their numbers do not add up.
+    """
+    return bounds.groups < min(bounds.rows, groups) or bounds.per_group < bounds.rows
 
 
 class _Reading:

@@ -31,6 +31,9 @@ _PERIOD = 48.0
 """The law is computed on a circle of so many deviations. What wraps around is below e^-25."""
 _NEGLIGIBLE = 1e-13
 _SLACK = 1e-8
+_RARE = 1e-6
+"""What is less likely than this is not computed: rounding would decide it. It is bounded."""
+_TRIED = 200
 _SMALLEST = 1e-9
 """Weights below this part of the largest move a sum by nothing that is seen, and only their deviation counts."""
 _CHUNKS = (1, 1, 2, 4, 8)
@@ -68,9 +71,10 @@ class SumLaw:
             return np.zeros(len(confidences))
         if self._is_one_noise:
             return np.array([self._own(confidence) for confidence in confidences])
-        wanted = (1 - np.asarray(confidences, dtype=np.float64)) * (1 - _MISSED) - _SLACK
-        found = self._beyond(np.maximum(wanted, _SLACK / 10))
+        tails = 1 - np.asarray(confidences, dtype=np.float64)
+        found = self._beyond(np.maximum(tails, _RARE) * (1 - _MISSED) - _SLACK)
         widths = (found + _BEYOND * _SMOOTH) * self.deviation
+        widths = np.where(tails < _RARE, np.maximum(widths, self._bounded(np.minimum(tails, _RARE))), widths)
         return np.array([float(f"{width * (1 + 1e-8):.9g}") for width in widths])  # the last digits depend on the order
 
     def is_within(self, amount: float, confidence: float) -> bool:
@@ -80,6 +84,20 @@ class SumLaw:
         at = min(amount / self.deviation - _BEYOND * _SMOOTH, _PERIOD / 2)
         wanted = (1 - confidence) * (1 - _MISSED) - _SLACK
         return at > 0 and bool(self._outside(np.array([at]))[0] <= wanted)
+
+    def _bounded(self, tails: Floats) -> Floats:
+        """Chernoff's bound: P(|X| > t) ≤ 2·exp(−ut)·E[exp(uX)] for every u > 0."""
+        if not (tails > 0).all():
+            return np.full(len(tails), np.inf)
+        rare, laplace = np.log(2 / tails), ~self.gaussian
+        ends = [2 * math.sqrt(2 * float(rare.max())) / self.deviation]
+        ends += [float((1 / (self.weights * self.scales)[laplace]).min())] if laplace.any() else []
+        at = min(ends) * (np.arange(_TRIED, dtype=np.float64) + 0.5) / _TRIED
+        moved, inverse = at[:, None] * self.weights, 1 / self.scales[laplace]
+        logs = ((moved * self.scales)[:, self.gaussian] ** 2).sum(axis=1) / 2
+        for sign in (1, -1):
+            logs -= np.log(np.expm1(sign * moved[:, laplace] - inverse) / np.expm1(-inverse)).sum(axis=1)
+        return np.asarray(((logs + rare[:, None]) / at).min(axis=1))
 
     @property
     def _is_one_noise(self) -> bool:
@@ -171,6 +189,7 @@ def _gaussian(angles: Floats, stddevs: Floats) -> Floats:
     """Σ exp(−σ²(u − 2πk)²/2) / Σ exp(−σ²(2πk)²/2): Poisson's formula for the discrete Gaussian law."""
     around = np.arange(-8, 9)[:, None, None] * 2 * math.pi
     folded = np.remainder(angles + math.pi, 2 * math.pi) - math.pi
+    folded = np.where(np.abs(angles) <= math.pi, angles, folded)  # a small angle would lose its digits
     top = np.exp(-((stddevs[None, None, :] * (folded[None] - around)) ** 2) / 2).sum(axis=0)
     whole = np.exp(-((stddevs[None, :] * around[:, 0]) ** 2) / 2).sum(axis=0)
     return np.asarray(np.minimum(top / whole[None, :], 1.0))

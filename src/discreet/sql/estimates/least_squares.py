@@ -5,7 +5,9 @@ All of it is decided by the rows and the variances. The noisy numbers enter only
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +17,8 @@ from numpy.typing import NDArray
 from discreet.sql.estimates.law import Noise
 
 Floats = NDArray[np.float64]
+_AT_ONCE = 512
+"""So many numbers are added at once."""
 _RANK = 1e-7
 """Directions that are measured with more than 10⁷ times the least noise count as not measured."""
 _FREE = 1e-8
@@ -39,7 +43,7 @@ class Block:
 
 @dataclass(eq=False)
 class Information:
-    """All that the measurements of a vector say. Blocks are added, and the factors updated.
+    """All that the measurements of a vector say. It does not change: an estimate that waits for its draw relies on it.
 
     Cells that no measurement tells apart form one class, and the sum of a class is one unknown. In the factors, an
     unknown is divided by the root of the number of its cells, so that lengths are those over all cells. Cells that
@@ -47,7 +51,7 @@ class Information:
     """
 
     cells: int
-    blocks: list[Block] = field(default_factory=list)
+    blocks: tuple[Block, ...] = ()
 
     def __post_init__(self) -> None:
         self.labels: NDArray[np.int64] = np.full(self.cells, -1, dtype=np.int64)
@@ -57,18 +61,30 @@ class Information:
         self.values: Floats = np.zeros(0)
         self._root: Floats = np.zeros((0, 0))
 
-    def add(self, block: Block) -> None:
-        """Add a measurement."""
-        first = self._divide(block.rows)
-        own, deviation = block.rows[:, first], block.noise.deviation
-        self.rows = np.vstack([self.rows, own])
-        root = np.vstack([self._root, own * np.sqrt(self.sizes) / deviation])
-        self._root = np.asarray(np.linalg.qr(root, mode="r")) if len(root) > len(self.sizes) else root
-        self.variances = np.append(self.variances, np.full(len(own), deviation**2))
-        self.values = np.append(self.values, block.values)
-        self.blocks.append(block)
+    def with_blocks(self, blocks: Sequence[Block]) -> Information:
+        """The same with more measurements."""
+        found, waiting, many = self, list[Block](), 0
+        for block in blocks:
+            waiting, many = [*waiting, block], many + len(block.rows)
+            if many >= _AT_ONCE:
+                found, waiting, many = found._with(waiting), [], 0
+        return found._with(waiting) if waiting else found
+
+    def _with(self, blocks: Sequence[Block]) -> Information:
+        found = copy(self)
         for name in ("factors", "matrix", "_members"):
-            self.__dict__.pop(name, None)
+            found.__dict__.pop(name, None)
+        rows = np.vstack([block.rows for block in blocks])
+        first = found._divide(rows)
+        own = rows[:, first]
+        deviations = np.concatenate([np.full(len(block.rows), block.noise.deviation) for block in blocks])
+        root = np.vstack([found._root, own * np.sqrt(found.sizes) / deviations[:, None]])
+        found._root = np.asarray(np.linalg.qr(root, mode="r")) if len(root) > len(found.sizes) else root
+        found.rows = np.vstack([found.rows, own])
+        found.variances = np.append(self.variances, deviations**2)
+        found.values = np.concatenate([self.values, *(block.values for block in blocks)])
+        found.blocks = (*self.blocks, *blocks)
+        return found
 
     def _divide(self, rows: Floats) -> NDArray[np.int64]:
         """Divide the classes so that rows are the same in all cells of a class. Returns one cell of each class."""
@@ -82,6 +98,7 @@ class Information:
             part[old] = np.sqrt(sizes[old] / self.sizes[parents[old]])
             self._root = _with_zeros(self._root)[:, parents] * part
             self.rows = _with_zeros(self.rows)[:, parents]
+        self.labels = self.labels.copy()  # those of what was known before stay
         self.labels[touched], self.sizes = place.ravel(), sizes
         return touched[first]
 

@@ -41,11 +41,12 @@ class Source:
     not_private: bool
     place: int
 
-    def rows(self, columns: Columns, sizes: Sequence[int]) -> Floats:
-        """Its rows over the cells of more columns."""
+    def block(self, columns: Columns, sizes: Sequence[int]) -> Block:
+        """The same over the cells of more columns."""
         shape = [self.sizes.get(column, 1) for column in columns]
         places = np.broadcast_to(self.places.reshape(shape), sizes).ravel()
-        return spread_places(places, self.groups)
+        rows = spread_places(places, self.groups)
+        return Block(self.number, self.receipt, rows, self.noise, self.values, self.place)
 
 
 @dataclass
@@ -107,9 +108,7 @@ def _factored(kept: _Kept, name: Any, chosen: list[Source], sizes: tuple[int, ..
     before, information = kept.information.pop(name, ((), Information(math.prod(sizes))))
     if before != numbers[: len(before)]:
         before, information = (), Information(math.prod(sizes))
-    for one in chosen[len(before) :]:
-        rows = one.rows(columns, sizes)
-        information.add(Block(one.number, one.receipt, rows, one.noise, one.values, one.place))
+    information = information.with_blocks([one.block(columns, sizes) for one in chosen[len(before) :]])
     kept.information[name] = numbers, information
     if len(kept.information) > _MOST_KEPT:
         del kept.information[next(iter(kept.information))]

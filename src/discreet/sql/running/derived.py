@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from discreet.sql.estimates.shown import Estimated
 from discreet.sql.plan import Plan
 from discreet.sql.running.answer import Answer, receipts_text
 from discreet.sql.running.intervals import Columns
-from discreet.sql.running.notes import notes_on
+from discreet.sql.running.notes import notes_on, number_of
 
 
 def free_release(decided: Decided, ledger: Ledger) -> Release:
@@ -37,6 +38,7 @@ def derived_answer(plan: Plan, decided: Decided, release: Release, order: Any, k
     price = plan.price if decided.price is None else decided.price
     columns = Columns(plan.question, price, noisy, keys, estimated=Estimated(errors))
     cost = NoLoss() if decided.price is None else decided.price.cost
+    release = replace(release, not_private=release.not_private or decided.not_private)
     notes = (*_own_notes(plan, decided), *notes_on(plan))
     return Answer(plan.question, columns, release, notes=notes, cost=cost, derived_from=decided.receipts)
 
@@ -44,7 +46,16 @@ def derived_answer(plan: Plan, decided: Decided, release: Release, order: Any, k
 def _own_notes(plan: Plan, decided: Decided) -> list[str]:
     named = receipts_text(decided.receipts)
     if decided.price is None:
-        return [f"Answered from {named}, within the error that was asked for. Nothing was charged."]
-    return [
-        f"Combined with {named}: {decided.price.cost} was charged for what was missing, instead of {plan.price.cost}."
-    ]
+        said = f"Answered from {named}, within the error that was asked for. Nothing was charged."
+    else:
+        paid = f"{decided.price.cost} was charged for what was missing, instead of {plan.price.cost}"
+        said = f"Combined with {named}: {paid}."
+    return [said, *_notes_on_people(plan)]
+
+
+def _notes_on_people(plan: Plan) -> list[str]:
+    """An earlier answer about more rows has left out more of a person who has many."""
+    if plan.enforced is None:
+        return []
+    rows = number_of(plan.enforced.rows, "row")
+    return [f"Each earlier answer used at most {rows} of one person, of all that it counted; that is not in the ±."]
