@@ -181,6 +181,7 @@ NO_DATA = {
 }
 """Public functions that take no rows, and what they take."""
 OPEN_CLASSES = {
+    "AnswerRules": "three settings of a policy",
     "Ledger": "what is spent",
     "Sensitivity": "a public number",
     "Splitter": "no fold holds a row: it says so itself",

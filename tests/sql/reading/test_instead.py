@@ -23,6 +23,8 @@ ELSEWHERE = {
     "sql-key-person": "a unit is one person in one month",
     "sql-join-open-keys": "rows are protected",
     "sql-join-quantile": "rows are protected",
+    "sql-join-several-rows": "several rows are protected at once",
+    "sql-several-rows-keys": "several rows are protected at once",
     "sql-not-computable": "found by the engine",
     "sql-too-many-groups": "three large keys",
     "sql-join-too-many": "several joins",
