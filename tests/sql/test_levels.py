@@ -391,3 +391,22 @@ def test_a_picture_tells_sums_from_rows_without_a_key() -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == ["p", "(none)", "(all)"]
     assert len(axes.patches) == 12
     assert answer.summed["k"].sum() == 4
+
+
+# --- sums of noises ---------------------------------------------------------------------------------------------------
+
+
+def outside(factors: list[float], at: float) -> float:
+    """P(|X| > at deviations) for a sum of Laplace noises with these factors, from its characteristic function."""
+    sizes = np.array(factors) / np.sqrt(2 * np.sum(np.square(factors)))
+    points = np.arange(1, 200_001) * 2 * np.pi / 120
+    parts = np.prod([1 / (1 + (size * points) ** 2) for size in sizes], axis=0)
+    return float(1 - 2 * at / 120 - 4 / 120 * np.sum(parts * np.sin(points * at) / points))
+
+
+@pytest.mark.parametrize("factors", [[1, 1], [1, 0.9], [1, 0.5], [1, 0.2], [1, 1, 1], [1, 0.6, 0.3], [1] * 6])
+def test_a_sum_of_noises_is_within_its_reach(factors: list[float]) -> None:
+    for confidence in (0.5, 0.8, 0.9, 0.906, 0.907, 0.908, 0.92, 0.95, 0.99, 0.999):
+        assert outside(factors, levels.reach(confidence)) <= 1 - confidence
+    if factors == [1, 1]:
+        assert outside(factors, levels.reach(0.907) / 1.001) > 1 - 0.907  # without the thousandth

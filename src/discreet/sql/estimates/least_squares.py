@@ -23,7 +23,7 @@ _RANK = 1e-7
 """Directions that are measured with more than 10⁷ times the least noise count as not measured."""
 _FREE = 1e-8
 """How much of a direction may lie outside of what is measured, by rounding."""
-UNBIASED = 1e-10
+UNBIASED = 1e-11
 """The weights must give the asked sum of cells up to this part of a cell: beyond it, an estimate is not used."""
 
 
