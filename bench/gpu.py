@@ -135,7 +135,7 @@ def measured(dtype: str, rows: int) -> tuple[dict[str, str | None], dict[str, bo
     """The cells of a column, by what was measured, and which goals are met."""
     import torch
 
-    from discreet.rows.kernels import FusedPass
+    from discreet.rows.gradients.kernels import FusedPass
 
     x, y = data(rows, COLUMNS, dtype)
     w = torch.randn(COLUMNS, device="cuda") / COLUMNS**0.5
@@ -170,7 +170,7 @@ def exact(x: Any, y: Any, w: Any) -> None:
     """The same rows, moved: one put first, and all of them in another order."""
     import torch
 
-    from discreet.rows.kernels import FusedPass
+    from discreet.rows.gradients.kernels import FusedPass
 
     def sums(x: Any, y: Any) -> Any:
         return np.append(*FusedPass(x, y, **OPTIONS).sums(w, 0.1))
@@ -204,7 +204,7 @@ def longest(dtype: str, seed: int, columns: int = COLUMNS) -> float:
     """The longest of a million hard rows, in clips, exactly: each lies in a tile of rows that add nothing."""
     import torch
 
-    from discreet.rows.kernels import BITS, FusedPass, _tile
+    from discreet.rows.gradients.kernels import BITS, FusedPass, _tile
 
     rows = hard(dtype, seed, columns)
     high = _tile(columns, dtype == "bfloat16").rows
@@ -223,7 +223,7 @@ def longest(dtype: str, seed: int, columns: int = COLUMNS) -> float:
 
 def widths(rows: int) -> None:
     """Other numbers of columns, at the same number of bytes."""
-    from discreet.rows.kernels import FusedPass
+    from discreet.rows.gradients.kernels import FusedPass
 
     print(
         f"\nOther widths, about {rows * 128 * 4 / 1e9:.0f} GB each; the number of rows is not a multiple of a tile:\n"
@@ -243,7 +243,7 @@ def widths(rows: int) -> None:
 
 
 def few_rows() -> None:
-    from discreet.rows.kernels import FusedPass
+    from discreet.rows.gradients.kernels import FusedPass
 
     print(f"\nFew rows × {COLUMNS} in float32, one call including its round trip:\n")
     table("rows", "µs")
@@ -265,7 +265,7 @@ def main() -> None:
     import torch
     import triton
 
-    from discreet.rows.kernels import BITS, cut_at
+    from discreet.rows.gradients.kernels import BITS, cut_at
 
     card = torch.cuda.get_device_properties(0)
     section(

@@ -192,7 +192,7 @@ def component_sets() -> Iterator[tuple[str, Any, Any]]:
 
 def at_the_norm(rows: Any, ranges: Any, epsilon: float) -> float:
     """The variance held by three components if the radius stays at the norm, and nothing is paid for finding it."""
-    import discreet.learn.decomposition as ours
+    import discreet.learn.structure.decomposition as ours
     from discreet.mechanisms.learning.moments import Moments
     from discreet.mechanisms.learning.radius_moments import RadiusMoments
 

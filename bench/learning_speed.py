@@ -100,7 +100,7 @@ class Gradients:
     """The same gradient, private and not, timed in turn."""
 
     def __init__(self, dtype: str, rows: int) -> None:
-        from discreet.rows.examples import Examples
+        from discreet.rows.gradients.examples import Examples
 
         self.dtype, self.rows = dtype, rows
         self.x, self.y, self.w = rows_for_speed(dtype, rows)
@@ -115,8 +115,8 @@ class Gradients:
         return self.x.T @ slopes, slopes.sum()
 
     def time(self, repeat: int) -> None:
-        from discreet.rows.examples import one_product_at_a_time
-        from discreet.rows.losses import Logistic
+        from discreet.rows.gradients.examples import one_product_at_a_time
+        from discreet.rows.gradients.losses import Logistic
 
         weights = np.append(self.w, self.w[0]).astype(float)
 

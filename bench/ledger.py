@@ -317,7 +317,7 @@ def grow(ledger: Any, size: int) -> None:
     import discreet as dp
     from discreet.ledger import book
     from discreet.ledger.book import WHOLE, Head
-    from discreet.ledger.request import request_of
+    from discreet.ledger.texts.request import request_of
 
     stated, rule = dp.Pure(epsilon=EPSILON).stated_for(ledger.protects), ledger.rule
     request = request_of(stated, ASKED, "", None, None).columns()

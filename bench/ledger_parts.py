@@ -42,7 +42,7 @@ def grow(path: Path, size: int, count: int) -> None:
     """Charge until there are so many entries, many in one transaction. The rows are those of single charges."""
     import discreet as dp
     from discreet.ledger import book
-    from discreet.ledger.request import request_of
+    from discreet.ledger.texts.request import request_of
     from discreet.ledger.writer import Draft
 
     ledger, known = opened(path), None
@@ -66,7 +66,7 @@ def begin(path: Path, size: int) -> None:
     """Write so many charges on everything, as single charges are written."""
     import discreet as dp
     from discreet.ledger import book
-    from discreet.ledger.request import request_of
+    from discreet.ledger.texts.request import request_of
 
     ledger = opened(path)
     rule, stated = ledger.rule, dp.Pure(epsilon=EPSILON).stated_for(ledger.protects)
@@ -87,7 +87,7 @@ def begin(path: Path, size: int) -> None:
 def copied(path: Path, to: Path) -> None:
     """The same ledger in another file, adopted there without an entry."""
     from discreet.ledger import book, opening
-    from discreet.ledger.store import open_store
+    from discreet.ledger.stores.store import open_store
 
     shutil.copy(path, to)
     source = opened(path)

@@ -29,8 +29,8 @@ from report import line, machine, notes, table, verdict
 
 from discreet.learn import LogisticRegression
 from discreet.learn.streams import open_batches
-from discreet.rows.examples import one_product_at_a_time
-from discreet.rows.losses import Logistic
+from discreet.rows.gradients.examples import one_product_at_a_time
+from discreet.rows.gradients.losses import Logistic
 
 FEATURES, EACH = 20, 500_000
 NAMES = [f"x{place}" for place in range(FEATURES)]

@@ -425,7 +425,7 @@ def profile(everyone: bool) -> None:
     import duckdb as engine
 
     import discreet as dp
-    from discreet.sql.running.compile import Statement
+    from discreet.sql.measuring.compile import Statement
 
     columns = {"group_key": {"between": [0, GROUPS - 1]}, "value": {"between": [LOW, HIGH]}}
     bounds = {"rows_per_person": MAX_GROUPS * MAX_ROWS, "groups_per_person": MAX_GROUPS, "rows_per_group": MAX_ROWS}

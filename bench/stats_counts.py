@@ -18,11 +18,11 @@ import numpy as np
 from scipy import stats
 
 import discreet as dp
-from discreet.stats.equal_means import EqualMeans
 from discreet.stats.group_methods import _groups_of
-from discreet.stats.means import DifferenceOf
-from discreet.stats.noisy_shares import Noise, NoisyShares
-from discreet.stats.tables_of_counts import NoiseOfCounts, distance, evened, fit_independent
+from discreet.stats.inference.equal_means import EqualMeans
+from discreet.stats.inference.means import DifferenceOf
+from discreet.stats.inference.noisy_shares import Noise, NoisyShares
+from discreet.stats.inference.tables_of_counts import NoiseOfCounts, distance, evened, fit_independent
 
 RNG = np.random.default_rng(28)
 DRAWS = 99

@@ -19,16 +19,13 @@ import numpy as np
 import discreet as dp
 from discreet.mechanisms.quantiles.cumulative import CumulativeCounts
 from discreet.queries.space import Integers
-from discreet.stats.common_means import p_of_several, table_of
-from discreet.stats.correlations import NoisyCorrelation
-from discreet.stats.dividing import pairs_of
-from discreet.stats.equal_means import EqualMeans
 from discreet.stats.group_methods import _groups_of
-from discreet.stats.likelihood import INFORMATION, score_parts
-from discreet.stats.means import DifferenceOf, MeanOf
-from discreet.stats.noisy_shares import Noise, NoisyShares
-from discreet.stats.quantile_methods import QuantileOf
-from discreet.stats.tables_of_counts import (
+from discreet.stats.inference.common_means import p_of_several, table_of
+from discreet.stats.inference.correlations import NoisyCorrelation
+from discreet.stats.inference.equal_means import EqualMeans
+from discreet.stats.inference.means import DifferenceOf, MeanOf
+from discreet.stats.inference.noisy_shares import Noise, NoisyShares
+from discreet.stats.inference.tables_of_counts import (
     _LEAST_EVEN,
     NoiseOfCounts,
     distance,
@@ -36,6 +33,9 @@ from discreet.stats.tables_of_counts import (
     fit_independent,
     fit_shares,
 )
+from discreet.stats.quantile_methods import QuantileOf
+from discreet.stats.regression.likelihood import INFORMATION, score_parts
+from discreet.stats.samples.dividing import pairs_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from report import line, machine, section, table

@@ -19,10 +19,10 @@ from scipy import stats
 import discreet as dp
 from discreet.sql.pricing import automatic_bounds
 from discreet.sql.schema import Column
-from discreet.stats import divisions
-from discreet.stats.means import DifferenceOf, Extended, MeanOf
-from discreet.stats.noisy_shares import Noise, NoisyShares
-from discreet.stats.ratios import VarianceOf
+from discreet.stats.inference.means import DifferenceOf, Extended, MeanOf
+from discreet.stats.inference.noisy_shares import Noise, NoisyShares
+from discreet.stats.inference.ratios import VarianceOf
+from discreet.stats.samples import divisions
 
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]

@@ -14,10 +14,10 @@ from report import line, machine, notes, section, table, verdict
 from scipy import stats
 
 import discreet as dp
-from discreet.stats.always_valid import Mixture
-from discreet.stats.noisy_shares import Noise
-from discreet.stats.proportions import SPENT, ShareOfKnown, SmoothedNoise, rejects_each
-from discreet.stats.two_proportions import Counts, Relation, ShareGap, largest_tails
+from discreet.stats.inference.always_valid import Mixture
+from discreet.stats.inference.noisy_shares import Noise
+from discreet.stats.inference.proportions import SPENT, ShareOfKnown, SmoothedNoise, rejects_each
+from discreet.stats.inference.two_proportions import Counts, Relation, ShareGap, largest_tails
 
 LEVEL = 0.05
 ABOUT = """One proportion with a public number of rows, against the uniformly most powerful private test of Awan and

@@ -14,12 +14,12 @@ from playwright.sync_api import Page, sync_playwright
 
 from discreet.demo.data import make_clinic
 from discreet.demo.gateway import GATEWAY
-from discreet.gateway.offices import Office
+from discreet.gateway.books.offices import Office
+from discreet.gateway.books.store import GatewayStore
+from discreet.gateway.books.tokens import COMMAND_LINE
 from discreet.gateway.serve import Supervisor
 from discreet.gateway.settings import load_settings
-from discreet.gateway.store import GatewayStore
-from discreet.gateway.tokens import COMMAND_LINE
-from discreet.gateway.verbs import VERBS
+from discreet.gateway.vault.verbs import VERBS
 from discreet.ledger import Ledger
 
 PICTURES = Path(__file__).parent / "images" / "console"

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.cli.app import main
-from discreet.shuffle.channel import client, service
+from discreet.shuffle.channel import client
+from discreet.shuffle.channel.services import service
 from fuzz.changes import NUMBERS_AS_TEXT, ODD_TEXTS, picked, text_changes
 from fuzz.oracle import CANARY, Broken, foreign, within
 from fuzz.sql import WORDS as SQL_WORDS

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.exact.rational import exactly
-from discreet.ledger import store
 from discreet.ledger.book import EntryRow
-from discreet.ledger.checkpoint import Checkpoint
 from discreet.ledger.ledger import Ledger as Book
+from discreet.ledger.stores import store
+from discreet.ledger.stores.checkpoint import Checkpoint
 from fuzz.changes import byte_changes, picked
 from fuzz.oracle import Broken, attempt, label, within
 

@@ -98,7 +98,7 @@ class Postgres:
         return bytes(raw.parse(f"echo {kinds}") + raw.bind("", "", values) + raw.execute() + again + raw.SYNC)
 
     async def _serve(self) -> None:
-        from discreet.gateway.desk_rates import Gate, Rate, Rates
+        from discreet.gateway.desk.rates import Gate, Rate, Rates
         from discreet.gateway.wire.server import WireServer
 
         failures = self._failures

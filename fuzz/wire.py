@@ -19,7 +19,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from discreet.shuffle.channel import analyzer_service, keys, shuffler_service, wire
+from discreet.shuffle.channel import keys, wire
+from discreet.shuffle.channel.services import analyzer as analyzer_service
+from discreet.shuffle.channel.services import shuffler as shuffler_service
 from fuzz.changes import byte_changes, picked
 from fuzz.oracle import Broken, foreign, within
 from fuzz.wire_model import MINIMUM, Model, Request

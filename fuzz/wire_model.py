@@ -6,7 +6,8 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from discreet.shuffle.channel import keys, shuffler_service, wire
+from discreet.shuffle.channel import keys, wire
+from discreet.shuffle.channel.services import shuffler as shuffler_service
 
 MINIMUM = 10
 """Reports of a batch."""

@@ -17,7 +17,7 @@ from discreet.datasets.database import Database
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import EngineFailed
 from discreet.ledger import Identity, book
-from discreet.ledger import request as requests
+from discreet.ledger.texts import request as requests
 from discreet.mechanisms.selection.allowance import Allowance
 from discreet.queries.workload import Domain
 from discreet.sql.planner import Planner

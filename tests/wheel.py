@@ -49,7 +49,7 @@ assert "token" not in repr(dp.remote("http://127.0.0.1:1", token="token"))
 """,
     "mcp": """
 from discreet.gateway import desk_server
-from discreet.gateway.mcp import Agents, is_installed
+from discreet.gateway.desk.mcp import Agents, is_installed
 assert is_installed() and Agents()
 """,
     "plot": """

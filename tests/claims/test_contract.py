@@ -17,9 +17,9 @@ from discreet.exact.rational import exactly
 from discreet.guarantees.unit import person, row
 from discreet.mechanisms.counts.step_tallies import StepTallies
 from discreet.mechanisms.counts.sums_over_time import SumsOverTime
-from discreet.mechanisms.learning.additive_descent import AdditiveDescent
 from discreet.mechanisms.learning.boosted_trees import BoostedTrees
-from discreet.mechanisms.learning.centered_descent import CenteredDescent
+from discreet.mechanisms.learning.descent.additive import AdditiveDescent
+from discreet.mechanisms.learning.descent.centered import CenteredDescent
 from discreet.mechanisms.learning.found_ranges import FoundRanges
 from discreet.mechanisms.learning.leaf_counts import LeafCounts
 from discreet.mechanisms.learning.lloyd import Lloyd
@@ -36,8 +36,8 @@ from discreet.mechanisms.selection.person_limits import PersonLimits
 from discreet.mechanisms.selection.private_selection import NegativeBinomialTries
 from discreet.mechanisms.selection.support_limit import SupportLimit
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
-from discreet.rows.leaves import Bins
-from discreet.rows.losses import Logistic, Softmax
+from discreet.rows.gradients.leaves import Bins
+from discreet.rows.gradients.losses import Logistic, Softmax
 from discreet.synthetic.acceptance import Acceptance
 from discreet.synthetic.criteria import MarginalError
 

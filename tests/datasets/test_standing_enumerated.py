@@ -27,8 +27,8 @@ from discreet.exact.rational import exactly
 from discreet.guarantees.rules.once import Once
 from discreet.mechanisms.counts import sums_over_time
 from discreet.mechanisms.counts.sums_over_time import SumsOverTime, norm_of
-from discreet.sql.running import parts
-from discreet.sql.running.measure import read_measures
+from discreet.sql.measuring import parts
+from discreet.sql.measuring.measure import read_measures
 
 MONTHS = ("2024-01", "2024-02", "2024-03")
 FIRST = Fraction(1)

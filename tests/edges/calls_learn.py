@@ -13,8 +13,8 @@ import pyarrow as pa
 
 import discreet as dp
 from discreet import learn, testing
-from discreet.mechanisms.learning.descent import Descent
-from discreet.mechanisms.learning.tuned import TunedDescent
+from discreet.mechanisms.learning.descent.descent import Descent
+from discreet.mechanisms.learning.descent.tuned import TunedDescent
 from discreet.mechanisms.selection.private_selection import NegativeBinomialTries, Selection
 from discreet.rows import table
 

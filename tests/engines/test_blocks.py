@@ -13,7 +13,7 @@ import discreet as dp
 from discreet.datasets.database import Database
 from discreet.guarantees.unit import BLOCKS
 from discreet.sql.blocks import Time, name_of
-from discreet.sql.running.measure import read_measures
+from discreet.sql.measuring.measure import read_measures
 from discreet.sql.schema import Column, Schema, Table
 
 from .conftest import sql

@@ -20,7 +20,7 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.postgres import dialect as postgres_dialect
 from discreet.engines.postgres.engine import Postgres
 from discreet.engines.spark import dialect as spark_dialect
-from discreet.sql.running.measure import read_undeclared
+from discreet.sql.measuring.measure import read_undeclared
 
 from .test_engine import database
 

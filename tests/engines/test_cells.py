@@ -16,8 +16,8 @@ from discreet.sql.estimates import points
 from discreet.sql.estimates.cells import linear_question
 from discreet.sql.estimates.least_squares import spread_places
 from discreet.sql.estimates.points import Gap
-from discreet.sql.reading.public_values import Outside
-from discreet.sql.running.measure import read_measures
+from discreet.sql.measuring.measure import read_measures
+from discreet.sql.reading.values.public_values import Outside
 from discreet.sql.schema import Column, Schema, Table
 
 DAY = datetime.date(2024, 1, 1)

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 import discreet as dp
+from discreet.sql.measuring.clipped import holding, read_clipped, read_norms
+from discreet.sql.measuring.groups import Groups
 from discreet.sql.planner import Planner
 from discreet.sql.pricing.clipping import LARGEST, Clip, to_center, with_centers
 from discreet.sql.question import OPEN
-from discreet.sql.running.clipped import holding, read_clipped, read_norms
-from discreet.sql.running.groups import Groups
 from discreet.sql.schema import Column, Schema, Table
 
 PERSON = dp.person("pid")

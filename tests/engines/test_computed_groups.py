@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from discreet.sql.reading.domains import domain_of
-from discreet.sql.running.measure import read_undeclared
+from discreet.sql.measuring.measure import read_undeclared
+from discreet.sql.reading.values.domains import domain_of
 
 from .test_engine import answer, database
 

@@ -13,7 +13,7 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.engine import Engine
 from discreet.errors import NotAllowed
 from discreet.sql.expressions import OPERATIONS, PARTS, UNITS, Call, Const, Field, Ref, call, fits
-from discreet.sql.running.rows import safe
+from discreet.sql.measuring.rows import safe
 
 LARGEST, SMALLEST = 1.7976931348623157e308, 5e-324
 NUMBERS = (

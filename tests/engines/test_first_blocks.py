@@ -13,7 +13,7 @@ import discreet as dp
 from discreet import testing
 from discreet.datasets.database import Database
 from discreet.sql.blocks import FirstBlocks, Time
-from discreet.sql.running.measure import read_measures
+from discreet.sql.measuring.measure import read_measures
 from discreet.sql.schema import Column, Schema, Table
 
 from .conftest import sql

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from discreet.datasets.database import Database
-from discreet.sql.running.measure import read_measures
+from discreet.sql.measuring.measure import read_measures
 
 from ..sql.test_inside_one_person import QUESTIONS, arrow, exact, open_ledger, random_rows, schema
 

@@ -12,8 +12,8 @@ import discreet as dp
 from discreet import testing
 from discreet.functions.density import density_of
 from discreet.functions.regression import _to_features, regression_curve
-from discreet.mechanisms.learning.private_minimizer import PrivateMinimizer
-from discreet.rows.losses import Huber, HuberHinge
+from discreet.mechanisms.learning.minimizers.private_minimizer import PrivateMinimizer
+from discreet.rows.gradients.losses import Huber, HuberHinge
 
 from ..refusing import refuses
 

@@ -16,11 +16,11 @@ from typing import Any
 import httpx
 
 from discreet.gateway.console.site import Console
-from discreet.gateway.desk import make_app, make_metrics_app
-from discreet.gateway.desk_rates import Rates
-from discreet.gateway.desk_server import _server
+from discreet.gateway.desk.http import make_app, make_metrics_app
+from discreet.gateway.desk.mcp import Agents
+from discreet.gateway.desk.rates import Rates
+from discreet.gateway.desk.server import _server
 from discreet.gateway.frames import Frame, Link, serve_frames
-from discreet.gateway.mcp import Agents
 from discreet.gateway.settings import OidcSettings
 
 TOKEN = "dsc_alice_0123456789abcdef"

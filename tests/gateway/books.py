@@ -10,12 +10,12 @@ from typing import Any
 
 import discreet as dp
 from discreet.errors import DiscreetError
-from discreet.gateway import tokens
-from discreet.gateway.offices import Office
+from discreet.gateway.books import tokens
+from discreet.gateway.books.offices import Office
+from discreet.gateway.books.store import GatewayStore
+from discreet.gateway.books.tokens import COMMAND_LINE, Caller
 from discreet.gateway.settings import Settings
-from discreet.gateway.store import GatewayStore
-from discreet.gateway.tokens import COMMAND_LINE, Caller
-from discreet.gateway.verbs import VERBS
+from discreet.gateway.vault.verbs import VERBS
 
 START = 1_800_000_000.0  # 08:00 UTC
 

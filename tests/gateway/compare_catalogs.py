@@ -15,7 +15,7 @@ from discreet.gateway.catalog.casts import split_array
 from discreet.gateway.catalog.catalog import Catalog
 from discreet.gateway.catalog.database import write_array
 from discreet.gateway.catalog.dialect import PostgresText
-from discreet.gateway.wire.values import TYPES, Refusal
+from discreet.gateway.wire.format.values import TYPES, Refusal
 
 FIXTURES = Path(__file__).parents[1] / "fixtures/catalog"
 _NUMBERS = re.compile(r"\b16[34]\d\d\b")

@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from discreet.gateway import accounts
+from discreet.gateway.books import accounts
+from discreet.gateway.books.store import GatewayStore
+from discreet.gateway.books.tokens import COMMAND_LINE, add_token, new_token, scopes_for
 from discreet.gateway.frames import Frame, packed, receive
-from discreet.gateway.store import GatewayStore
-from discreet.gateway.tokens import COMMAND_LINE, add_token, new_token, scopes_for
 from discreet.ledger import Ledger
 
 CITIES = ("Haifa", "Koper", "Maribor")
@@ -128,7 +128,7 @@ class House:
         """Start the vault. `before` is a program that runs it, to stop it somewhere."""
         if self._process is not None:
             self.stop()
-        command = [sys.executable, *(before or ("-m", "discreet.gateway.vault"))]
+        command = [sys.executable, *(before or ("-m", "discreet.gateway.vault.vault"))]
         command += [str(self.policy), str(self.socket), str(os.getuid())]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | self.environment)
         assert self._process.stdout is not None

@@ -7,13 +7,13 @@ import sys
 
 def main() -> None:
     if sys.argv[1] == "worker":
-        from discreet.gateway import worker
+        from discreet.gateway.vault import worker
 
         del sys.argv[1]
         worker.ROOM = 0
         worker.main()
         return
-    from discreet.gateway import processes, vault
+    from discreet.gateway.vault import processes, vault
 
     processes.PROGRAM = (__file__, "worker")
     vault.main()

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from discreet import door
-from discreet.gateway import clock, processes, vault, worker
+from discreet.gateway.vault import clock, processes, vault, worker
 from discreet.ledger import Ledger
 from discreet.releases import Release
 

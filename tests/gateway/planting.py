@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from discreet.gateway import offices
+from discreet.gateway.books import offices
 
 from .books import Clinic
 

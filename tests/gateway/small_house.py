@@ -9,10 +9,10 @@ import socket
 import threading
 from typing import Any
 
-from discreet.gateway import worker
 from discreet.gateway.frames import packed, serve_frames
-from discreet.gateway.processes import Process
-from discreet.gateway.vault import Vault, open_vault
+from discreet.gateway.vault import worker
+from discreet.gateway.vault.processes import Process
+from discreet.gateway.vault.vault import Vault, open_vault
 
 from .house import House
 

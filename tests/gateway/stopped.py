@@ -45,7 +45,7 @@ def die() -> None:
 def main() -> None:
     where = STEP.partition(":")[0]
     if sys.argv[1] == "worker":
-        from discreet.gateway import worker
+        from discreet.gateway.vault import worker
         from discreet.ledger.views import Watched
 
         del sys.argv[1]
@@ -56,7 +56,8 @@ def main() -> None:
             dies(worker, "answer_format", "format")
         worker.main()
         return
-    from discreet.gateway import limits, processes, questions, tiles, vault
+    from discreet.gateway.books import limits, questions
+    from discreet.gateway.vault import processes, tiles, vault
 
     processes.PROGRAM = (__file__, "worker")
     if where == "vault":

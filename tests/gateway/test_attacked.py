@@ -10,11 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from discreet.errors import InvalidArgument
-from discreet.gateway import clock, late
-from discreet.gateway.asking import Asked
+from discreet.gateway.books import late
+from discreet.gateway.books.store import set_number
 from discreet.gateway.frames import Frame
 from discreet.gateway.settings import Settings
-from discreet.gateway.store import set_number
+from discreet.gateway.vault import clock
+from discreet.gateway.vault.asking import Asked
 from discreet.guarantees.guarantee import Pure
 from discreet.ledger.views import NotBought, Replays
 

@@ -9,8 +9,8 @@ import pytest
 
 import discreet as dp
 from discreet.errors import InvalidArgument, NotAllowed
-from discreet.gateway import accounts, audit, limits
-from discreet.gateway.tokens import COMMAND_LINE
+from discreet.gateway.books import accounts, audit, limits
+from discreet.gateway.books.tokens import COMMAND_LINE
 
 from ..refusing import refuses
 from .books import Clinic, at_once

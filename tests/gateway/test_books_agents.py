@@ -11,13 +11,13 @@ import pytest
 
 from discreet.datasets.policy import policy_in
 from discreet.errors import BudgetExhausted, InvalidArgument, NotAllowed
-from discreet.gateway import audit, limits
-from discreet.gateway.agents import Agent, read_agent
-from discreet.gateway.asking import read_question
+from discreet.gateway.books import audit, limits
+from discreet.gateway.books.agents import Agent, read_agent
+from discreet.gateway.books.store import GatewayStore
+from discreet.gateway.books.tables import MIGRATIONS
+from discreet.gateway.books.tokens import Caller
 from discreet.gateway.settings import Settings, settings_of
-from discreet.gateway.store import GatewayStore
-from discreet.gateway.tables import MIGRATIONS
-from discreet.gateway.tokens import Caller
+from discreet.gateway.vault.asking import read_question
 
 from ..refusing import refuses
 from .books import Clinic

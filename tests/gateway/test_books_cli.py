@@ -11,11 +11,11 @@ import pytest
 
 import discreet as dp
 from discreet.cli import main
-from discreet.gateway import approvals, audit, limits
-from discreet.gateway.accounts import login
+from discreet.gateway.books import approvals, audit, limits
+from discreet.gateway.books.accounts import login
+from discreet.gateway.books.store import GatewayStore
+from discreet.gateway.books.tokens import authenticate
 from discreet.gateway.settings import load_settings
-from discreet.gateway.store import GatewayStore
-from discreet.gateway.tokens import authenticate
 
 POLICY = """
 [ledger]

@@ -12,8 +12,8 @@ import pytest
 
 import discreet as dp
 from discreet.errors import BudgetExhausted, InvalidArgument, NotAllowed, ServiceUnavailable
-from discreet.gateway import approvals, audit, late, limits
-from discreet.gateway.tokens import COMMAND_LINE, Caller
+from discreet.gateway.books import approvals, audit, late, limits
+from discreet.gateway.books.tokens import COMMAND_LINE, Caller
 
 from ..refusing import refuses
 from .books import Clinic, at_once
@@ -200,8 +200,8 @@ def test_processes_together_never_exceed_a_day(clinic_with: Callable[..., Clinic
     code = (
         "import json, sys\nfrom fractions import Fraction\n"
         "from discreet.errors import BudgetExhausted\nfrom discreet.gateway import limits\n"
-        "from discreet.gateway.settings import Settings\nfrom discreet.gateway.store import GatewayStore\n"
-        "from discreet.gateway.tokens import Caller\n"
+        "from discreet.gateway.settings import Settings\nfrom discreet.gateway.books.store import GatewayStore\n"
+        "from discreet.gateway.books.tokens import Caller\n"
         "store, made = GatewayStore(sys.argv[1]), 0\n"
         "caller = Caller(account='alice', role='analyst', scopes=frozenset(), token=sys.argv[2])\n"
         "for _ in range(5):\n"

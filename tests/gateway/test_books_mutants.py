@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from discreet.gateway import accounts, approvals, audit, late, limits, offices, store, tokens
-from discreet.gateway.agents import Agent
-from discreet.gateway.store import GatewayStore
+from discreet.gateway.books import accounts, approvals, audit, late, limits, offices, store, tokens
+from discreet.gateway.books.agents import Agent
+from discreet.gateway.books.store import GatewayStore
 
 from .books import Clinic, at_once
 from .planting import Bug, plant

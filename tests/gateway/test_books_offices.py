@@ -11,10 +11,10 @@ import pytest
 
 import discreet as dp
 from discreet.errors import DiscreetError, InvalidArgument, NotAllowed
-from discreet.gateway import questions
-from discreet.gateway.dashboards import AUTHORS
-from discreet.gateway.tokens import COMMAND_LINE, ROLES, Caller
-from discreet.gateway.verbs import VERBS
+from discreet.gateway.books import questions
+from discreet.gateway.books.dashboards import AUTHORS
+from discreet.gateway.books.tokens import COMMAND_LINE, ROLES, Caller
+from discreet.gateway.vault.verbs import VERBS
 
 from ..refusing import refuses
 from .books import Clinic
@@ -131,8 +131,8 @@ def test_history_is_one_s_own(clinic: Clinic) -> None:
 
 
 def test_records_are_paged(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.gateway.offices._PAGE", 2)
-    monkeypatch.setattr("discreet.gateway.offices.LONGEST_PAGE", 3)
+    monkeypatch.setattr("discreet.gateway.books.offices._PAGE", 2)
+    monkeypatch.setattr("discreet.gateway.books.offices.LONGEST_PAGE", 3)
     for name in ("alice", "bob", "carl", "dora", "emil"):
         clinic.open(name)
     for verb, key in (("record", "entries"), ("audit", "lines")):

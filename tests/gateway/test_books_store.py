@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import InvalidArgument, LedgerDamaged, LedgerUnavailable, NotAllowed
-from discreet.gateway import audit, policies, questions
-from discreet.gateway.store import GatewayStore
-from discreet.gateway.tables import MIGRATIONS
-from discreet.gateway.tokens import authenticate
+from discreet.gateway.books import audit, policies, questions
+from discreet.gateway.books.store import GatewayStore
+from discreet.gateway.books.tables import MIGRATIONS
+from discreet.gateway.books.tokens import authenticate
 
 from ..refusing import refuses
 from .books import Clinic

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import InvalidArgument, NotAllowed
-from discreet.gateway import tokens
-from discreet.gateway.store import GatewayStore
-from discreet.gateway.tokens import Callers, authenticate
+from discreet.gateway.books import tokens
+from discreet.gateway.books.store import GatewayStore
+from discreet.gateway.books.tokens import Callers, authenticate
 
 from ..refusing import refuses
 from .books import Clinic
@@ -231,9 +231,9 @@ def test_a_suspension_by_a_real_process_is_seen_at_once(clinic: Clinic) -> None:
     callers.caller(made, clinic.time)
     code = (
         "import sys\n"
-        "from discreet.gateway.accounts import set_suspended\n"
-        "from discreet.gateway.store import GatewayStore\n"
-        "from discreet.gateway.tokens import COMMAND_LINE\n"
+        "from discreet.gateway.books.accounts import set_suspended\n"
+        "from discreet.gateway.books.store import GatewayStore\n"
+        "from discreet.gateway.books.tokens import COMMAND_LINE\n"
         "with GatewayStore(sys.argv[1]) as store:\n"
         "    set_suspended(store, 'alice', suspended=True, by=COMMAND_LINE, now=1e9)\n"
     )

@@ -18,7 +18,7 @@ from discreet.gateway.catalog import functions
 from discreet.gateway.catalog.catalog import Catalog, Reference
 from discreet.gateway.catalog.dialect import PostgresText
 from discreet.gateway.catalog.types import TEXTS, merge
-from discreet.gateway.wire.values import TYPES, Column, Refusal
+from discreet.gateway.wire.format.values import TYPES, Column, Refusal
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from discreet.gateway.catalog import expressions, lookups, objects
 from discreet.gateway.catalog.catalog import Catalog
 from discreet.gateway.catalog.dialect import PostgresText
 from discreet.gateway.catalog.scopes import Value, call
-from discreet.gateway.wire.values import Refusal
+from discreet.gateway.wire.format.values import Refusal
 
 
 def ask(made: Catalog, sql: str, user: str = "alice") -> list[tuple[Any, ...]]:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.datasets.policy import load
-from discreet.gateway.snapshot import named
+from discreet.gateway.vault.snapshot import named
 
 from .house import BY_CITY, COUNT, House
 

@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 import pytest
 
-from discreet.gateway import audit, dashboard_store, tiles
-from discreet.gateway.accounts import set_suspended
-from discreet.gateway.purchase import late_error
-from discreet.gateway.store import GatewayStore
-from discreet.gateway.tables import MIGRATIONS
-from discreet.gateway.tokens import COMMAND_LINE, ROLES, Caller
-from discreet.gateway.vault import Vault
+from discreet.gateway.books import audit, dashboard_store
+from discreet.gateway.books.accounts import set_suspended
+from discreet.gateway.books.store import GatewayStore
+from discreet.gateway.books.tables import MIGRATIONS
+from discreet.gateway.books.tokens import COMMAND_LINE, ROLES, Caller
+from discreet.gateway.vault import tiles
+from discreet.gateway.vault.purchase import late_error
+from discreet.gateway.vault.vault import Vault
 
 from .house import BY_CITY, COUNT, House
 from .small_house import SmallHouse

@@ -11,8 +11,9 @@ import pytest
 
 import discreet as dp
 from discreet.errors import DiscreetError
-from discreet.gateway import dashboard_store, dashboards, histories, offices, questions, spending, tiles
-from discreet.gateway.tokens import ROLES, Caller
+from discreet.gateway.books import dashboard_store, dashboards, histories, offices, questions, spending
+from discreet.gateway.books.tokens import ROLES, Caller
+from discreet.gateway.vault import tiles
 from discreet.ledger import views
 
 from .books import Clinic

@@ -16,11 +16,11 @@ from fastapi.openapi.models import OpenAPI
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.gateway.desk import LONGEST_BODY, Desk, make_app
-from discreet.gateway.desk_rates import Rate, Rates
-from discreet.gateway.desk_replies import FAILED
+from discreet.gateway.desk.http import LONGEST_BODY, Desk, make_app
+from discreet.gateway.desk.rates import Rate, Rates
+from discreet.gateway.desk.replies import FAILED
+from discreet.gateway.desk.routes import METRICS, ROUTES, Route
 from discreet.gateway.frames import BadFrame, Frame, packed
-from discreet.gateway.routes import METRICS, ROUTES, Route
 
 from .a_desk import TOKEN, Running, Verbs, desk, refused, said
 

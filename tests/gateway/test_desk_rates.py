@@ -8,9 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from discreet.gateway import desk_rates
-from discreet.gateway.desk_connections import LONGEST_HEAD, Connections, bounded
-from discreet.gateway.desk_rates import Backoff, Buckets, Gate, Rate, Rates, network_of
+from discreet.gateway.desk import rates as desk_rates
+from discreet.gateway.desk.connections import LONGEST_HEAD, Connections, bounded
+from discreet.gateway.desk.rates import Backoff, Buckets, Gate, Rate, Rates, network_of
 
 from .a_desk import TOKEN, desk, refused, said
 
@@ -155,7 +155,7 @@ def test_connections_are_counted() -> None:
 def known(monkeypatch: pytest.MonkeyPatch) -> Connections:
     """The connections of a desk that takes two."""
     known = Connections(most=2)
-    monkeypatch.setattr("discreet.gateway.desk_connections.bounded", lambda _: bounded(known))
+    monkeypatch.setattr("discreet.gateway.desk.connections.bounded", lambda _: bounded(known))
     return known
 
 

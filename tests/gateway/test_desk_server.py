@@ -18,7 +18,7 @@ import pytest
 
 import discreet as dp
 from discreet.errors import InvalidArgument, ServiceUnavailable
-from discreet.gateway.desk_server import serve_desk, tls_context
+from discreet.gateway.desk.server import serve_desk, tls_context
 from discreet.gateway.frames import Frame, serve_frames
 from discreet.gateway.settings import Settings
 
@@ -29,7 +29,7 @@ from .certificates import write_certificate
 PROGRAM = """
 import socket, sys
 from pathlib import Path
-from discreet.gateway.desk_server import serve_desk
+from discreet.gateway.desk.server import serve_desk
 from discreet.gateway.settings import Settings
 listening = socket.socket(fileno=int(sys.argv[1]))
 serve_desk([listening], Path(sys.argv[2]), Settings(), ready=lambda: print("ready", flush=True))

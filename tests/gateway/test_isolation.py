@@ -17,10 +17,10 @@ import httpx
 import pytest
 
 from discreet.errors import InvalidArgument
+from discreet.gateway.books.store import GatewayStore
 from discreet.gateway.isolation import as_vault, problems, this_user
 from discreet.gateway.serve import Supervisor, check
 from discreet.gateway.settings import load_settings
-from discreet.gateway.store import GatewayStore
 
 from ..refusing import refuses
 from .house import COUNT, House

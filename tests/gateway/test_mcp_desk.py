@@ -12,11 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
-from discreet.cli.serve import serve
+from discreet.cli.gateway.serve import serve
 from discreet.errors import MissingExtra
-from discreet.gateway import mcp
 from discreet.gateway import serve as serving
-from discreet.gateway.desk_rates import Rate, Rates
+from discreet.gateway.desk import mcp
+from discreet.gateway.desk.rates import Rate, Rates
 from discreet.gateway.frames import Frame
 
 from ..refusing import refuses

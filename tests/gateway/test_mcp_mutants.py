@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from discreet.gateway import mcp, mcp_tools
+from discreet.gateway.desk import mcp, mcp_tools
 
 from .a_desk import TOKEN, desk, refused, said
 from .an_agent import Person, call, with_agent

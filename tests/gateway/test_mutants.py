@@ -14,8 +14,8 @@ import pytest
 import discreet as dp
 from discreet.datasets.database import Database
 from discreet.datasets.prepared import Prepared
-from discreet.gateway import worker
-from discreet.gateway.worker import Worker
+from discreet.gateway.vault import worker
+from discreet.gateway.vault.worker import Worker
 
 from .house import COUNT, House
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.gateway import late
+from discreet.gateway.books import late
 
 from .house import BY_CITY, CITIES, COUNT, House
 

@@ -15,15 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dp
-from discreet.gateway.asking import Asked, read_question
+from discreet.gateway.books.store import GatewayStore
 from discreet.gateway.frames import Link
-from discreet.gateway.purchase import Purchase
 from discreet.gateway.settings import load_settings
-from discreet.gateway.store import GatewayStore
+from discreet.gateway.vault.asking import Asked, read_question
+from discreet.gateway.vault.purchase import Purchase
+from discreet.gateway.wire.format.values import Refusal
 from discreet.gateway.wire.options import Settings, options_of, parts_of
-from discreet.gateway.wire.values import Refusal
 from discreet.ledger import Ledger
-from discreet.ledger.record import to_text
+from discreet.ledger.texts.record import to_text
 
 from ..refusing import refuses
 from .a_desk import desk

@@ -10,9 +10,9 @@ import pytest
 import scramp
 
 from discreet.errors import DiscreetError, NotAllowed
-from discreet.gateway import scram
-from discreet.gateway.scram import MECHANISMS, PLUS, Exchanges, Proven, Sessions
-from discreet.gateway.tokens import Callers
+from discreet.gateway.books import scram
+from discreet.gateway.books.scram import MECHANISMS, PLUS, Exchanges, Proven, Sessions
+from discreet.gateway.books.tokens import Callers
 
 from ..refusing import refuses
 from .books import Clinic

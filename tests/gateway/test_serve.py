@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console
 
 import discreet as dp
-from discreet.cli.serve import serve as command
+from discreet.cli.gateway.serve import serve as command
 from discreet.demo import gateway as demo
 from discreet.gateway import serve
 from discreet.gateway.settings import Settings, load_settings

@@ -9,10 +9,10 @@ import pytest
 
 import discreet as dp
 from discreet.errors import InvalidArgument, NotAllowed
-from discreet.gateway import questions
-from discreet.gateway.spending import DAY, pace_of
-from discreet.gateway.tokens import ROLES, Caller
-from discreet.ledger.course import MOST, Moment, Stage, course_of, moments_of, sample
+from discreet.gateway.books import questions
+from discreet.gateway.books.spending import DAY, pace_of
+from discreet.gateway.books.tokens import ROLES, Caller
+from discreet.ledger.reports.course import MOST, Moment, Stage, course_of, moments_of, sample
 
 from ..refusing import refuses
 from .books import Clinic

@@ -17,9 +17,9 @@ import pytest
 from tests.ledger.conftest import _drop, postgres  # noqa: F401  a fixture
 
 import discreet as dp
-from discreet.gateway import accounts
-from discreet.gateway.store import GatewayStore
-from discreet.gateway.tokens import COMMAND_LINE
+from discreet.gateway.books import accounts
+from discreet.gateway.books.store import GatewayStore
+from discreet.gateway.books.tokens import COMMAND_LINE
 from discreet.ledger import Ledger
 
 from .house import BY_CITY, COUNT, House

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import discreet as dp
-from discreet.gateway import accounts, late
-from discreet.gateway.tokens import COMMAND_LINE
+from discreet.gateway.books import accounts, late
+from discreet.gateway.books.tokens import COMMAND_LINE
 
 from .house import BY_CITY, COUNT, House
 

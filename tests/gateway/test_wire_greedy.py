@@ -11,10 +11,10 @@ import pytest
 
 from discreet.errors import InvalidArgument, QueryError
 from discreet.gateway.frames import LONGEST_HEADER, LONGEST_REQUEST, Frame, Link, serve_frames
-from discreet.gateway.wire.parameters import Columns, parameters_of
+from discreet.gateway.wire.format.values import Column, Refusal
 from discreet.gateway.wire.portals import MOST_CELLS, Kept, Portal, Prepared, cells_in
-from discreet.gateway.wire.statements import read_statements
-from discreet.gateway.wire.values import Column, Refusal
+from discreet.gateway.wire.text.parameters import Columns, parameters_of
+from discreet.gateway.wire.text.statements import read_statements
 from discreet.sql.reading.parse import parse_query
 
 from .wire_vault import Client, NoCatalog

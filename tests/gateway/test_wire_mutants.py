@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from discreet.gateway.wire import asking, parameters, rehearsal, session, statements
+from discreet.gateway.wire import asking, rehearsal, session
 from discreet.gateway.wire.asking import Asker
 from discreet.gateway.wire.cursors import Cursors
-from discreet.gateway.wire.values import Column, Notice, Refusal
+from discreet.gateway.wire.format.values import Column, Notice, Refusal
+from discreet.gateway.wire.text import parameters, statements
 
 from .wire_vault import Client, LocalVault, said
 

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from discreet.gateway.frames import Link
-from discreet.gateway.wire.values import Refusal
+from discreet.gateway.wire.format.values import Refusal
 
 from .house import BY_CITY, COUNT, House
 from .test_neighbors import CANARY, CHARGED, FREE, HOSTILE, REFUSED, Neighbor, both, ordinary

@@ -10,9 +10,9 @@ import sqlglot
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet.gateway.wire.format.values import TYPES, Refusal
 from discreet.gateway.wire.options import Settings, options_of, said_in, seconds, startup_settings
-from discreet.gateway.wire.parameters import literal, type_named, value_of
-from discreet.gateway.wire.values import TYPES, Refusal
+from discreet.gateway.wire.text.parameters import literal, type_named, value_of
 
 from .wire_vault import Client, LocalVault, names
 

@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from discreet.errors import ServiceUnavailable
 from discreet.gateway.frames import Frame
 from discreet.gateway.wire.errors import OF_CODES, OF_KINDS, refusal_in
+from discreet.gateway.wire.format.values import TYPES, Refusal
 from discreet.gateway.wire.shapes import pg_type
-from discreet.gateway.wire.values import TYPES, Refusal
 
 from .wire_vault import Client, LocalVault, names, said
 

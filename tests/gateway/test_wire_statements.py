@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.gateway.wire.statement import Move, Statement
-from discreet.gateway.wire.statements import read_statements
-from discreet.gateway.wire.texts import Edit, Edited, comments_in, tokens_of
-from discreet.gateway.wire.values import Copy, Refusal
+from discreet.gateway.wire.format.values import Copy, Refusal
+from discreet.gateway.wire.text.statement import Move, Statement
+from discreet.gateway.wire.text.statements import read_statements
+from discreet.gateway.wire.text.texts import Edit, Edited, comments_in, tokens_of
 
 from .wire_vault import NoCatalog
 

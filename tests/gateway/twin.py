@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from discreet.ledger import book, postgres
+from discreet.ledger import book
+from discreet.ledger.stores import postgres
 
 IDLE = 3.0
 """Instead of 40 s."""
@@ -35,7 +36,7 @@ def stop_before_charge() -> None:
 def main() -> None:
     postgres.IDLE = IDLE
     if sys.argv[1] == "worker":
-        from discreet.gateway import worker
+        from discreet.gateway.vault import worker
 
         del sys.argv[1]
         if os.environ.get("STEP") == "charge" and sys.argv[2] == "lane":
@@ -43,7 +44,7 @@ def main() -> None:
             stop_before_charge()
         worker.main()
         return
-    from discreet.gateway import processes, vault
+    from discreet.gateway.vault import processes, vault
 
     processes.PROGRAM = (__file__, "worker")
     vault.main()

@@ -19,8 +19,8 @@ from discreet.errors import DiscreetError
 from discreet.gateway.formats import answer_format
 from discreet.gateway.frames import Frame, refusal
 from discreet.gateway.wire.catalogs import Catalogs
+from discreet.gateway.wire.format.values import Column, Described, Notice, Refusal, Result
 from discreet.gateway.wire.session import Session, open_session
-from discreet.gateway.wire.values import Column, Described, Notice, Refusal, Result
 from discreet.ledger.views import NotBought
 
 _FOLDER = tempfile.mkdtemp()

@@ -5,7 +5,7 @@ import pytest
 from discreet import Pure, person, row
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
 from discreet.guarantees.unit import BLOCKS, Unit, few_rows
-from discreet.ledger.record import read_unit, to_text
+from discreet.ledger.texts.record import read_unit, to_text
 
 from ..refusing import refuses
 

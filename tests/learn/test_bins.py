@@ -14,10 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 import discreet as dp
-from discreet.learn.bin_columns import Declared
-from discreet.learn.bin_tables import bins_for, pair_features
+from discreet.learn.binned.bin_columns import Declared
+from discreet.learn.binned.bin_tables import bins_for, pair_features
 from discreet.learn.checks import expected_failed_checks
-from discreet.rows.binned import BinTables, bins_of
+from discreet.rows.gradients.binned import BinTables, bins_of
 
 from ..refusing import refuses
 

@@ -11,7 +11,7 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.rows.convex import WithinRadius
-from discreet.rows.examples import Examples
+from discreet.rows.gradients.examples import Examples
 
 from ..refusing import refuses
 

@@ -19,8 +19,8 @@ from discreet import testing
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import exactly
 from discreet.learn.checks import expected_failed_checks
-from discreet.learn.clustering import KMeans
-from discreet.learn.decomposition import PCA
+from discreet.learn.structure.clustering import KMeans
+from discreet.learn.structure.decomposition import PCA
 from discreet.mechanisms.learning.cluster_sums import exact_centered_sums
 from discreet.mechanisms.learning.lloyd import Lloyd
 from discreet.mechanisms.learning.public_points import spread_directions

@@ -24,7 +24,7 @@ import discreet as dp
 from discreet import rows as entrance
 from discreet import testing
 from discreet.learn import base, streams
-from discreet.rows import stream as streaming
+from discreet.rows.gradients import stream as streaming
 from discreet.rows.rounding import RoundedRows
 from discreet.tables.fit import Feature
 

@@ -15,11 +15,11 @@ from sklearn.utils.estimator_checks import check_estimator
 import discreet as dp
 from discreet import testing
 from discreet.learn.features import FeatureClassifier, Scattering
-from discreet.mechanisms.learning import centered_descent
-from discreet.mechanisms.learning.centered_descent import STEP, CenteredDescent
-from discreet.rows import unit_rows
-from discreet.rows.losses import Softmax
-from discreet.rows.unit_rows import UnitRows, unit_length
+from discreet.mechanisms.learning.descent import centered as centered_descent
+from discreet.mechanisms.learning.descent.centered import STEP, CenteredDescent
+from discreet.rows.gradients import unit_rows
+from discreet.rows.gradients.losses import Softmax
+from discreet.rows.gradients.unit_rows import UnitRows, unit_length
 
 from ..refusing import refuses
 

@@ -15,17 +15,17 @@ import discreet as dp
 from discreet import testing
 from discreet.exact import samplers
 from discreet.guarantees.privacy_loss.compose import compose
-from discreet.learn.bin_columns import Columns
+from discreet.learn.binned.bin_columns import Columns
 from discreet.mechanisms.learning import found_ranges, with_found_ranges
-from discreet.mechanisms.learning.additive_descent import AdditiveDescent
 from discreet.mechanisms.learning.boosted_trees import BoostedTrees
+from discreet.mechanisms.learning.descent.additive import AdditiveDescent
 from discreet.mechanisms.learning.found_ranges import FoundRanges
 from discreet.mechanisms.learning.leaf_counts import LeafCounts
 from discreet.mechanisms.learning.moments import Moments
 from discreet.mechanisms.learning.seen_ranges import Cut
 from discreet.mechanisms.learning.with_found_ranges import WithFoundRanges
-from discreet.rows.leaves import Bins
-from discreet.rows.losses import Logistic
+from discreet.rows.gradients.leaves import Bins
+from discreet.rows.gradients.losses import Logistic
 from discreet.rows.unbounded import UnboundedRows
 
 from .test_found_ranges import GOAL, rows_of, test_no_unit_moves_the_counts_farther_than_is_charged

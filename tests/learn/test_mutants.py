@@ -14,12 +14,12 @@ import discreet as dp
 from discreet import testing
 from discreet.exact import samplers
 from discreet.guarantees.privacy_loss.compose import compose
-from discreet.mechanisms.learning import descent as descending
-from discreet.mechanisms.learning import descent_noise as noises
-from discreet.mechanisms.learning.descent import Descent
-from discreet.rows import examples as summing
-from discreet.rows.examples import Examples, unit_of
-from discreet.rows.losses import Logistic
+from discreet.mechanisms.learning.descent import descent as descending
+from discreet.mechanisms.learning.descent import noise as noises
+from discreet.mechanisms.learning.descent.descent import Descent
+from discreet.rows.gradients import examples as summing
+from discreet.rows.gradients.examples import Examples, unit_of
+from discreet.rows.gradients.losses import Logistic
 
 ROWS = np.array([[0.1, 0.2], [-0.3, 0.4], [0.5, -0.5], [0.2, 0.1]])
 GOAL = np.array([0.0, 1.0, 1.0, 0.0])

@@ -18,9 +18,9 @@ import discreet as dp
 from discreet import testing
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import exactly
-from discreet.learn.decomposition import PCA
 from discreet.learn.naive_bayes import GaussianNB
 from discreet.learn.preprocessing import OneHot, RangeScaler, StandardScaler
+from discreet.learn.structure.decomposition import PCA
 from discreet.mechanisms.learning.group_moments import PARTS, GroupMoments, _furthest, exact_group_sums
 from discreet.rows.rounding import RoundedRows
 

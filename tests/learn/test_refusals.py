@@ -22,7 +22,7 @@ from discreet.learn.plots import plot_accuracy
 from discreet.queries.workload import Workload
 from discreet.rows.convex import Affine
 from discreet.rows.features import Axis
-from discreet.rows.losses import Pinball
+from discreet.rows.gradients.losses import Pinball
 from discreet.rows.rounding import RoundedBatches
 
 from ..refusing import refuses

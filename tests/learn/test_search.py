@@ -13,10 +13,10 @@ from sklearn.base import clone
 import discreet as dp
 from discreet import testing
 from discreet.learn import PrivateSearch
-from discreet.mechanisms.learning.tuned import TunedDescent
+from discreet.mechanisms.learning.descent.tuned import TunedDescent
 from discreet.mechanisms.selection.private_selection import NegativeBinomialTries, PoissonTries
-from discreet.rows.examples import Examples
-from discreet.rows.losses import Logistic
+from discreet.rows.gradients.examples import Examples
+from discreet.rows.gradients.losses import Logistic
 
 from ..refusing import refuses
 
@@ -93,7 +93,7 @@ def test_no_try_at_all_says_so() -> None:
         dp.Approx(epsilon=1, delta=1e-6), candidates=[given], tries=PoissonTries(mean=0.001)
     )
     rows, labels = data(10)
-    from discreet.mechanisms.learning.tuned import Judged
+    from discreet.mechanisms.learning.descent.tuned import Judged
 
     drawn = tuned._draw(Judged(Examples(rows, labels.astype(float)), lambda z, y: y))
     assert drawn["candidate"] in (None, 0)

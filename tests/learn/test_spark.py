@@ -27,10 +27,10 @@ from discreet.engines.spark import dataframes
 from discreet.engines.spark.dataframes import ByPartition, Partitions
 from discreet.errors import EngineFailed
 from discreet.mechanisms import sampling as draws
-from discreet.rows import partitions as spreading
-from discreet.rows.losses import Huber
-from discreet.rows.partitions import SpreadStream
-from discreet.rows.stream import Stream
+from discreet.rows.gradients import partitions as spreading
+from discreet.rows.gradients.losses import Huber
+from discreet.rows.gradients.partitions import SpreadStream
+from discreet.rows.gradients.stream import Stream
 
 from ..refusing import refuses
 

@@ -27,11 +27,11 @@ from discreet import testing
 from discreet.errors import EngineFailed
 from discreet.exact import samplers
 from discreet.mechanisms import sampling as draws
-from discreet.mechanisms.learning.descent import Descent
+from discreet.mechanisms.learning.descent.descent import Descent
 from discreet.mechanisms.noise.lattice import from_lattice
-from discreet.rows.examples import Examples, unit_of
-from discreet.rows.losses import Huber, Logistic, Softmax
-from discreet.rows.stream import Stream
+from discreet.rows.gradients.examples import Examples, unit_of
+from discreet.rows.gradients.losses import Huber, Logistic, Softmax
+from discreet.rows.gradients.stream import Stream
 
 from ..refusing import refuses
 

@@ -23,14 +23,14 @@ from sklearn.base import clone
 import discreet as dp
 from discreet import testing
 from discreet.exact.rational import exactly
-from discreet.learn import bin_columns
-from discreet.learn.bin_columns import Columns
+from discreet.learn.binned import bin_columns
+from discreet.learn.binned.bin_columns import Columns
 from discreet.mechanisms.learning.boosted_trees import BoostedTrees
-from discreet.mechanisms.learning.descent import Descent
+from discreet.mechanisms.learning.descent.descent import Descent
 from discreet.rows import columns as reading
-from discreet.rows.binned import BinnedExamples
-from discreet.rows.examples import unit_of
-from discreet.rows.leaves import LeafRows, slope_unit
+from discreet.rows.gradients.binned import BinnedExamples
+from discreet.rows.gradients.examples import unit_of
+from discreet.rows.gradients.leaves import LeafRows, slope_unit
 from discreet.rows.unbounded import UnboundedRows
 
 from ..refusing import refuses

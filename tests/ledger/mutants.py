@@ -9,9 +9,9 @@ import discreet as dp
 from discreet import door
 from discreet.guarantees.rules.filters import Basic
 from discreet.ledger import book, writer
-from discreet.ledger.checkpoint import LockedCheckpoint
 from discreet.ledger.ledger import Ledger
-from discreet.ledger.sqlite import SqliteStore
+from discreet.ledger.stores.checkpoint import LockedCheckpoint
+from discreet.ledger.stores.sqlite import SqliteStore
 from discreet.ledger.writer import Draft
 from discreet.releases import Release
 

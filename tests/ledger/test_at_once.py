@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 import discreet as dp
-from discreet.ledger import checkpoint, exact, writer
-from discreet.ledger.checkpoint import Checkpoint, Seen
+from discreet.ledger import writer
+from discreet.ledger.stores import checkpoint
+from discreet.ledger.stores.checkpoint import Checkpoint, Seen
+from discreet.ledger.texts import exact
 
 from ..refusing import refuses
 

@@ -8,7 +8,7 @@ from discreet import Ledger, Pure, person
 from discreet.door import through
 from discreet.errors import DiscreetError
 from discreet.ledger import Identity
-from discreet.ledger.request import request_of
+from discreet.ledger.texts.request import request_of
 from discreet.mechanisms.noise.laplace import Laplace
 
 QUESTION = Identity(question="how many", data_version="1")

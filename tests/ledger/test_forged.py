@@ -12,7 +12,7 @@ from fuzz.ledger import Ledger as Ledgers
 
 from discreet.errors import LedgerDamaged
 from discreet.ledger.book import EntryRow
-from discreet.ledger.sqlite import SqliteStore
+from discreet.ledger.stores.sqlite import SqliteStore
 
 
 @pytest.mark.some_quick(5)

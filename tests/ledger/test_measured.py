@@ -6,7 +6,7 @@ from typing import Any
 
 import discreet as dp
 from discreet.ledger import Identity
-from discreet.ledger.measured import measured_before
+from discreet.ledger.reports.measured import measured_before
 
 FIRST, SECOND = "a" * 32, "b" * 32
 COST = dp.Pure(epsilon=0.1)

@@ -19,7 +19,7 @@ import discreet as dp
 from discreet.errors import InvalidArgument, LedgerDamaged
 from discreet.ledger import Identity, Ledger, accounts, book, heads, parts
 from discreet.ledger.opening import validate_rule
-from discreet.ledger.request import request_of
+from discreet.ledger.texts.request import request_of
 from discreet.ledger.views import Replays
 from discreet.ledger.writer import _Job
 

@@ -22,7 +22,7 @@ from discreet.guarantees.rules.best_of import rule_for
 from discreet.ledger import accounts, book, parts
 from discreet.ledger.accounts import Account
 from discreet.ledger.parts import Own
-from discreet.ledger.record import to_text
+from discreet.ledger.texts.record import to_text
 
 Record = tuple[str, int]
 """The part in which a record is, and its value."""

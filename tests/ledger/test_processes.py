@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import discreet as dp
-from discreet.ledger.sqlite import SqliteStore
+from discreet.ledger.stores.sqlite import SqliteStore
 
 from .conftest import run_worker
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import discreet as dp
-from discreet.ledger.receipts import cost_together, digest_of, rule_at, spent_until
+from discreet.ledger.reports.receipts import cost_together, digest_of, rule_at, spent_until
 
 
 def charged(limit: Any, *guarantees: dp.Guarantee, rule: str | None = None) -> Any:

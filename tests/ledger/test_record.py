@@ -15,7 +15,9 @@ import discreet as dp
 from discreet.errors import IncompatibleGuarantee
 from discreet.guarantees.rules.best_of import RULES, rule_for
 from discreet.guarantees.unit import Unit
-from discreet.ledger import book, checkpoint, record, values
+from discreet.ledger import book
+from discreet.ledger.stores import checkpoint
+from discreet.ledger.texts import record, values
 
 from ..refusing import refuses
 

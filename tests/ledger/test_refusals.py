@@ -11,10 +11,12 @@ import pytest
 
 import discreet as dp
 from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged, LedgerUnavailable
-from discreet.ledger import answers, book, opening, record, request, sqlite, verification
+from discreet.ledger import answers, book, opening, verification
 from discreet.ledger.book import EntryRow, Head
-from discreet.ledger.checkpoint import Seen
-from discreet.ledger.sqlite import SqliteStore
+from discreet.ledger.stores import sqlite
+from discreet.ledger.stores.checkpoint import Seen
+from discreet.ledger.stores.sqlite import SqliteStore
+from discreet.ledger.texts import record, request
 
 from ..refusing import refuses
 
@@ -129,7 +131,7 @@ def test_places_that_cannot_be_looked_at(tmp_path: Path, monkeypatch: pytest.Mon
     without_log = sqlite3.connect(":memory:")
     refused(lambda: sqlite.log_ahead(without_log), "ledger-file-system", LedgerUnavailable)
     pytest.importorskip("psycopg", reason='needs pip install "discreet[postgres]"')
-    from discreet.ledger.postgres import PostgresStore
+    from discreet.ledger.stores.postgres import PostgresStore
 
     monkeypatch.setenv("XDG_STATE_HOME", str(inside))
     store = PostgresStore("postgresql://host/database", None)

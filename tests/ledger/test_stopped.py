@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import discreet as dp
-from discreet.ledger import checkpoint
-from discreet.ledger import postgres as stores
+from discreet.ledger.stores import checkpoint
+from discreet.ledger.stores import postgres as stores
 
 from ..refusing import refuses
 

@@ -16,8 +16,8 @@ import time
 import traceback
 
 import discreet as dp
-from discreet.ledger import values
-from discreet.ledger.checkpoint import LockedCheckpoint
+from discreet.ledger.stores.checkpoint import LockedCheckpoint
+from discreet.ledger.texts import values
 
 
 def fork(work):

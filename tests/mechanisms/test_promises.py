@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import discreet as dp
-from discreet.mechanisms.learning.descent import Descent
+from discreet.mechanisms.learning.descent.descent import Descent
+from discreet.mechanisms.learning.minimizers.private_minimizer import PrivateMinimizer
 from discreet.mechanisms.learning.moments import Moments
-from discreet.mechanisms.learning.private_minimizer import PrivateMinimizer
 from discreet.mechanisms.noise.gaussian_process import GaussianProcess
 from discreet.rows.features import FourierFeatures
-from discreet.rows.losses import Huber, Logistic
+from discreet.rows.gradients.losses import Huber, Logistic
 
 from ..refusing import refuses
 

@@ -16,11 +16,11 @@ from discreet.mechanisms.adaptive.thresholdout import Checking, Thresholdout
 from discreet.mechanisms.combine import Composed, Subsampled
 from discreet.mechanisms.counts.count_tree import CountTree
 from discreet.mechanisms.counts.small_database import SmallDatabase
-from discreet.mechanisms.learning.certified_minimum import Problem
-from discreet.mechanisms.learning.descent import Descent
-from discreet.mechanisms.learning.objective_perturbation import ObjectivePerturbation
-from discreet.mechanisms.learning.private_minimizer import PrivateMinimizer
-from discreet.mechanisms.learning.tuned import TunedDescent
+from discreet.mechanisms.learning.descent.descent import Descent
+from discreet.mechanisms.learning.descent.tuned import TunedDescent
+from discreet.mechanisms.learning.minimizers.certified_minimum import Problem
+from discreet.mechanisms.learning.minimizers.objective_perturbation import ObjectivePerturbation
+from discreet.mechanisms.learning.minimizers.private_minimizer import PrivateMinimizer
 from discreet.mechanisms.noise.covariance import CorrelatedGaussian
 from discreet.mechanisms.noise.gaussian_process import GaussianProcess
 from discreet.mechanisms.noise.laplace import taught_scale, taught_sum_scale
@@ -38,7 +38,7 @@ from discreet.mechanisms.selection.threshold import AboveThreshold, KeySelection
 from discreet.queries.domain import Domain
 from discreet.queries.workload import Workload
 from discreet.rows.features import Axis, FourierFeatures, RandomFeatures
-from discreet.rows.losses import Logistic
+from discreet.rows.gradients.losses import Logistic
 from discreet.rows.rounding import unit_of
 
 from ..refusing import refuses

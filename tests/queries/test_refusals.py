@@ -21,11 +21,12 @@ from discreet.queries.scores import Popularity
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Categories, Functions, Product
 from discreet.queries.workload import Workload
-from discreet.rows import kernels, table
+from discreet.rows import table
 from discreet.rows.arrays import namespace
 from discreet.rows.convex import Affine, Projection
 from discreet.rows.features import Axis, FourierFeatures, RandomFeatures
-from discreet.rows.kernels import FusedPass, cut_at
+from discreet.rows.gradients import kernels
+from discreet.rows.gradients.kernels import FusedPass, cut_at
 from discreet.rows.rounding import RoundedRows
 
 from ..refusing import refuses

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from discreet.errors import InvalidArgument
-from discreet.rows import coarse_rows as module
-from discreet.rows import unit_rows
-from discreet.rows.coarse_rows import CoarseRows
-from discreet.rows.examples import Examples, unit_of
-from discreet.rows.losses import Softmax
-from discreet.rows.unit_rows import UnitRows, unit_length
+from discreet.rows.gradients import coarse_rows as module
+from discreet.rows.gradients import unit_rows
+from discreet.rows.gradients.coarse_rows import CoarseRows
+from discreet.rows.gradients.examples import Examples, unit_of
+from discreet.rows.gradients.losses import Softmax
+from discreet.rows.gradients.unit_rows import UnitRows, unit_length
 
 from ..refusing import refuses
 
@@ -132,7 +132,7 @@ def test_more_rows_than_machine_integers_hold_are_added_as_others(monkeypatch: p
     known = made(rows, goal).sums(weights, LOSS, 0.7)
     wide = Examples(rows, goal).sums(weights, LOSS, 0.7)
     monkeypatch.setattr(module, "MACHINE_ROWS", 49)
-    monkeypatch.setattr("discreet.rows.examples.MACHINE_ROWS", 49)
+    monkeypatch.setattr("discreet.rows.gradients.examples.MACHINE_ROWS", 49)
     found = made(rows, goal).sums(weights, LOSS, 0.7)
     assert found.dtype == object
     assert (found == known).all()

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import row
 from discreet.queries.gradients import gradient_sensitivity
-from discreet.rows import examples as module
-from discreet.rows.examples import BLOCK, Examples, unit_of
-from discreet.rows.losses import Huber, HuberHinge, Logistic, Pinball, Poisson, Softmax
+from discreet.rows.gradients import examples as module
+from discreet.rows.gradients.examples import BLOCK, Examples, unit_of
+from discreet.rows.gradients.losses import Huber, HuberHinge, Logistic, Pinball, Poisson, Softmax
 
 from ..refusing import refuses
 

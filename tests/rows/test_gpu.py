@@ -10,10 +10,10 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.rows.examples import Examples, unit_of
-from discreet.rows.gpu import OnGpu, examples_of
-from discreet.rows.losses import Huber, HuberHinge, Logistic, Pinball, Poisson, Softmax
-from discreet.rows.unit_rows import UnitRows, unit_length
+from discreet.rows.gradients.examples import Examples, unit_of
+from discreet.rows.gradients.gpu import OnGpu, examples_of
+from discreet.rows.gradients.losses import Huber, HuberHinge, Logistic, Pinball, Poisson, Softmax
+from discreet.rows.gradients.unit_rows import UnitRows, unit_length
 
 
 def gpu() -> Any:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument, MissingExtra
 from discreet.exact.rational import sqrt_up
-from discreet.rows import kernels
-from discreet.rows.examples import unit_of
-from discreet.rows.kernels import BITS, LOSSES, MOST_COLUMNS, FusedPass, cut_at, unit_for
+from discreet.rows.gradients import kernels
+from discreet.rows.gradients.examples import unit_of
+from discreet.rows.gradients.kernels import BITS, LOSSES, MOST_COLUMNS, FusedPass, cut_at, unit_for
 
 from ..refusing import refuses
 
@@ -171,7 +171,7 @@ def test_arguments_are_checked_first(wrong: dict[str, Any], shape: dict[str, Any
 
 
 def test_it_imports_without_torch_and_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    code = "import sys; import discreet.rows.kernels; assert not {'torch', 'triton'} & set(sys.modules)"
+    code = "import sys; import discreet.rows.gradients.kernels; assert not {'torch', 'triton'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtra, match="torch"):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.engines.duckdb.engine import DuckDB
-from discreet.ledger.values import decode, encode
+from discreet.ledger.texts.values import decode, encode
 from discreet.mechanisms.selection.threshold import order_of
 from discreet.rows.arrow import array_of
 from discreet.rows.key_columns import KeyColumns, whole_numbers

@@ -15,8 +15,8 @@ from discreet import testing
 from discreet.errors import InvalidArgument, NotAllowed, QueryError
 from discreet.guarantees.unit import BLOCKS
 from discreet.sql.blocks import Time, blocks_from, name_of, next_start, read_name, start_of
+from discreet.sql.measuring.measure import read_measures
 from discreet.sql.reading import named_after
-from discreet.sql.running.measure import read_measures
 
 D, T = datetime.date, datetime.datetime
 MONTHLY = {"person": "pid", "per": "month"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from discreet.sql.running import parts
+from discreet.sql.measuring import parts
 
 from .worlds import (
     PARTS,

@@ -22,13 +22,13 @@ from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.selection.person_limits import people_above
 from discreet.mechanisms.selection.upward_search import UpwardSearch
 from discreet.queries.sensitivity import Sensitivity
+from discreet.sql.measuring import clipped
+from discreet.sql.measuring.clipped import holding, read_clipped, read_norms, read_roots
+from discreet.sql.measuring.groups import groups_of
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.pricing import clipping as rules
 from discreet.sql.pricing.clipping import Clip, Clipping, to_center, with_centers
-from discreet.sql.running import clipped
-from discreet.sql.running.clipped import holding, read_clipped, read_norms, read_roots
-from discreet.sql.running.groups import groups_of
 from discreet.sql.schema import Column, Schema, Table
 
 ADDED, REPLACED = dp.person("pid"), dp.person("pid", neighbors="replace")

@@ -13,8 +13,8 @@ import pytest
 import discreet as dp
 from discreet.mechanisms.selection.common_keys import CommonKeys
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
-from discreet.sql.running.clipped import holding, read_clipped
-from discreet.sql.running.groups import groups_of
+from discreet.sql.measuring.clipped import holding, read_clipped
+from discreet.sql.measuring.groups import groups_of
 
 from .connecting import connected
 

@@ -82,7 +82,7 @@ def _light(monkeypatch):
         return known[engine, text]
 
     monkeypatch.setattr(DuckDB, "table", table)
-    monkeypatch.setattr("discreet.sql.running.measure.random_integer", lambda bits: 7)
+    monkeypatch.setattr("discreet.sql.measuring.measure.random_integer", lambda bits: 7)
 
 
 def law_of(people, text, window, **bounds):

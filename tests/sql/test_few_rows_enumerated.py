@@ -21,12 +21,12 @@ import discreet as dp
 from discreet.datasets.database import Database
 from discreet.exact.rational import exactly
 from discreet.guarantees.unit import Unit
+from discreet.sql.measuring.measure import read_measures
 from discreet.sql.pricing import bounds as pricing
 from discreet.sql.pricing import choice_of_noise
 from discreet.sql.pricing.choice_of_noise import NoiseChoice, _selection
 from discreet.sql.pricing.price import contribution
 from discreet.sql.question import Bounds
-from discreet.sql.running.measure import read_measures
 
 DOMAIN = [
     # region, city, zone, value: what is missing, undeclared or no number, too

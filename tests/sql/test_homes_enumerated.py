@@ -12,7 +12,7 @@ import pytest
 
 import discreet as dp
 from discreet.errors import InvalidArgument
-from discreet.sql.running import parts
+from discreet.sql.measuring import parts
 
 from .worlds import measured, sensitivity_of
 

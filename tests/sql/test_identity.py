@@ -16,9 +16,9 @@ import pytest
 import discreet as dp
 from discreet.errors import InvalidArgument
 from discreet.ledger import ledger as ledgers
-from discreet.ledger import request as requests
-from discreet.ledger.exact import Nameless, exact_text
-from discreet.ledger.record import to_text
+from discreet.ledger.texts import request as requests
+from discreet.ledger.texts.exact import Nameless, exact_text
+from discreet.ledger.texts.record import to_text
 from discreet.sql import measurement
 from discreet.sql.reading import select as selecting
 

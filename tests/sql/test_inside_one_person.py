@@ -17,13 +17,13 @@ import discreet as dp
 from discreet.datasets.database import Database
 from discreet.engines.duckdb import dialect
 from discreet.engines.duckdb.engine import DuckDB
+from discreet.sql.measuring import rows as printing
+from discreet.sql.measuring.measure import read_measures
 from discreet.sql.planner import Planner
 from discreet.sql.pricing.price import contribution
 from discreet.sql.pricing.relation import rows_of_person
 from discreet.sql.reading import joins
 from discreet.sql.reading.select import read_question
-from discreet.sql.running import rows as printing
-from discreet.sql.running.measure import read_measures
 from discreet.sql.schema import Column, Schema, Table
 
 from ..refusing import refuses

@@ -16,10 +16,10 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.errors import InvalidArgument, NotAllowed
+from discreet.sql.measuring.clipped import holding
 from discreet.sql.pricing import clipping, levels
 from discreet.sql.pricing.clipping import Clipping
 from discreet.sql.running import answering
-from discreet.sql.running.clipped import holding
 from discreet.sql.settling import settle
 
 from ..refusing import refuses

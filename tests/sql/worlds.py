@@ -15,7 +15,7 @@ import pyarrow as pa
 
 import discreet as dp
 from discreet.datasets.database import Database
-from discreet.sql.running.measure import read_measures
+from discreet.sql.measuring.measure import read_measures
 
 JANUARY, FEBRUARY = datetime.date(2024, 1, 31), datetime.date(2024, 2, 1)
 ARRIVED = datetime.date(2024, 2, 28)

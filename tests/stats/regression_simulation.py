@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.guarantees.unit import row
-from discreet.stats.designs import Coded, Design
-from discreet.stats.formula import parse_formula
-from discreet.stats.linear import NoisyRegression
-from discreet.stats.noisy_shares import Noise
-from discreet.stats.regression_rows import scores_of, square_reach, totals_by_unit
-from discreet.stats.released_moments import Layout, best_layout
+from discreet.stats.inference.noisy_shares import Noise
+from discreet.stats.regression.designs import Coded, Design
+from discreet.stats.regression.formula import parse_formula
+from discreet.stats.regression.linear import NoisyRegression
+from discreet.stats.regression.released_moments import Layout, best_layout
+from discreet.stats.regression.rows import scores_of, square_reach, totals_by_unit
 
 Floats = NDArray[np.float64]
 SLOPES = (-0.1, 0.2, -0.3, 0.25)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.stats.noisy_shares import Noise, NoisyShares
+from discreet.stats.inference.noisy_shares import Noise, NoisyShares
 
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]

@@ -13,11 +13,11 @@ import pytest
 import discreet as dp
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import row
-from discreet.stats.correlations import NoisyCorrelation
-from discreet.stats.designs import Coded, Design
-from discreet.stats.formula import Formula
-from discreet.stats.noisy_shares import Noise
-from discreet.stats.released_moments import best_layout
+from discreet.stats.inference.correlations import NoisyCorrelation
+from discreet.stats.inference.noisy_shares import Noise
+from discreet.stats.regression.designs import Coded, Design
+from discreet.stats.regression.formula import Formula
+from discreet.stats.regression.released_moments import best_layout
 
 from .regression_simulation import exact_numbers
 

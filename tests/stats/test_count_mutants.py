@@ -14,7 +14,9 @@ from discreet import testing
 from discreet.mechanisms.quantiles.rank_scores import POINTS, RankScores
 from discreet.queries import cells as queries_cells
 from discreet.queries.cells import CellCounts
-from discreet.stats import cells, count_methods, tables_of_counts
+from discreet.stats import count_methods
+from discreet.stats.inference import tables_of_counts
+from discreet.stats.samples import cells
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -13,15 +13,15 @@ from scipy import stats
 import discreet as dp
 from discreet import testing
 from discreet.queries.cells import CellCounts
-from discreet.stats import cells
-from discreet.stats.public_numbers import PublicNumbers, p_simulated
-from discreet.stats.tables_of_counts import (
+from discreet.stats.inference.public_numbers import PublicNumbers, p_simulated
+from discreet.stats.inference.tables_of_counts import (
     NoiseOfCounts,
     distance,
     fit_independent,
     p_of_independence,
     p_of_shares,
 )
+from discreet.stats.samples import cells
 
 from ..refusing import refuses
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.stats.designs import by_row
-from discreet.stats.formula import parse_formula
-from discreet.stats.proportions import ShareOfKnown
+from discreet.stats.inference.proportions import ShareOfKnown
+from discreet.stats.regression.designs import by_row
+from discreet.stats.regression.formula import parse_formula
 
 from ..refusing import refuses
 

@@ -14,11 +14,11 @@ import discreet as dp
 from discreet import testing
 from discreet.mechanisms.quantiles.rank_scores import POINTS, RankScores
 from discreet.queries.shares import WHOLE
-from discreet.stats.equal_means import EqualMeans
 from discreet.stats.group_methods import _groups_of
 from discreet.stats.group_offers import smallest_gap
-from discreet.stats.means import DifferenceOf
-from discreet.stats.noisy_shares import Noise, NoisyShares
+from discreet.stats.inference.equal_means import EqualMeans
+from discreet.stats.inference.means import DifferenceOf
+from discreet.stats.inference.noisy_shares import Noise, NoisyShares
 
 from ..refusing import refuses
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.stats.laws import ErrorLaw
+from discreet.stats.inference.laws import ErrorLaw
 
 
 @pytest.mark.parametrize("degrees", [0.3, 1.0, 2.0, 5.0, 30.0, 51.0, 400.0, 1e9])

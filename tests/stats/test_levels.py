@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.stats.common_means import p_of_several, p_of_two, table_of
-from discreet.stats.equal_means import EqualMeans
-from discreet.stats.laws import one_sided
-from discreet.stats.means import DifferenceOf, MeanOf
-from discreet.stats.tables_of_counts import NoiseOfCounts, evened
+from discreet.stats.inference.common_means import p_of_several, p_of_two, table_of
+from discreet.stats.inference.equal_means import EqualMeans
+from discreet.stats.inference.laws import one_sided
+from discreet.stats.inference.means import DifferenceOf, MeanOf
+from discreet.stats.inference.tables_of_counts import NoiseOfCounts, evened
 
 from .simulated import RANGE, TWO, margin, noisy, products
 

@@ -13,12 +13,12 @@ import discreet as dp
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import row
 from discreet.mechanisms.noise.steps import Steps
-from discreet.stats.designs import Coded, Design
-from discreet.stats.formula import parse_formula
-from discreet.stats.likelihood import INFORMATION, Features, Link, score_parts
-from discreet.stats.likelihood_methods import PARTS, Likelihood
-from discreet.stats.noisy_shares import Noise
-from discreet.stats.released_moments import best_layout
+from discreet.stats.inference.noisy_shares import Noise
+from discreet.stats.regression.designs import Coded, Design
+from discreet.stats.regression.formula import parse_formula
+from discreet.stats.regression.likelihood import INFORMATION, Features, Link, score_parts
+from discreet.stats.regression.likelihood_methods import PARTS, Likelihood
+from discreet.stats.regression.released_moments import best_layout
 
 from .regression_simulation import exact_numbers
 

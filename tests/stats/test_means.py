@@ -10,9 +10,9 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.stats.means import DifferenceOf, MeanOf
-from discreet.stats.noisy_shares import values_kept
-from discreet.stats.ratios import VarianceOf
+from discreet.stats.inference.means import DifferenceOf, MeanOf
+from discreet.stats.inference.noisy_shares import values_kept
+from discreet.stats.inference.ratios import VarianceOf
 
 from ..refusing import refuses
 from .simulated import FAMILIES, RANGE, TWO, margin, noisy, products

@@ -12,9 +12,10 @@ import pytest
 import discreet as dp
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.shares import WHOLE, ShareProducts
-from discreet.stats import dividing, divisions, means, noisy_shares, sample
-from discreet.stats.means import MeanOf
-from discreet.stats.noisy_shares import NoisyShares
+from discreet.stats.inference import means, noisy_shares
+from discreet.stats.inference.means import MeanOf
+from discreet.stats.inference.noisy_shares import NoisyShares
+from discreet.stats.samples import dividing, divisions, sample
 
 from .simulated import FAMILIES, RANGE, margin, noisy, products
 

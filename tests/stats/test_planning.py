@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.stats.means import DifferenceOf, MeanOf
-from discreet.stats.noisy_shares import Noise, NoisyShares
-from discreet.stats.proportions import SPENT, rejects_each
-from discreet.stats.two_proportions import Relation, largest_tails
+from discreet.stats.inference.means import DifferenceOf, MeanOf
+from discreet.stats.inference.noisy_shares import Noise, NoisyShares
+from discreet.stats.inference.proportions import SPENT, rejects_each
+from discreet.stats.inference.two_proportions import Relation, largest_tails
 
 from ..refusing import refuses
 from .test_two_proportions import counts_of

@@ -16,7 +16,7 @@ from discreet.mechanisms.noise import smoothed
 from discreet.mechanisms.noise.smoothed import SmoothedCount
 from discreet.queries.sensitivity import Sensitivity
 from discreet.stats import proportion_methods, sequential_test
-from discreet.stats.proportions import ShareOfKnown
+from discreet.stats.inference.proportions import ShareOfKnown
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 REPLACED = dp.row(neighbors="replace")

@@ -12,9 +12,9 @@ from scipy.optimize import linprog
 import discreet as dp
 from discreet import testing
 from discreet.mechanisms.noise.smoothed import SmoothedCount
-from discreet.stats.means import MeanOf
-from discreet.stats.noisy_shares import Noise
-from discreet.stats.proportions import (
+from discreet.stats.inference.means import MeanOf
+from discreet.stats.inference.noisy_shares import Noise
+from discreet.stats.inference.proportions import (
     SPENT,
     ShareOfKnown,
     ShareOfUnknown,
@@ -42,7 +42,7 @@ def coin(n: int, share: float) -> Any:
 
 
 def unknown(yes: float, no: float, noise: Noise) -> ShareOfUnknown:
-    from discreet.stats.noisy_shares import NoisyShares
+    from discreet.stats.inference.noisy_shares import NoisyShares
 
     shares = NoisyShares(np.array([no, yes]), ((0, 0), (1, 1)), 2, noise)
     return ShareOfUnknown(yes, no, noise, MeanOf(shares, np.ones(2), np.array([0.0, 1.0])))

@@ -13,7 +13,7 @@ import pytest
 import discreet as dp
 from discreet.errors import BudgetExhausted, InvalidArgument
 from discreet.guarantees.unit import row
-from discreet.stats.regression_rows import square_sensitivity, sum_of_squares
+from discreet.stats.regression.rows import square_sensitivity, sum_of_squares
 
 from .regression_simulation import covered, simulated
 

@@ -10,9 +10,9 @@ import pytest
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import row
 from discreet.queries.products import CodedRows, WeightedSums
-from discreet.stats.designs import Coded, Design
-from discreet.stats.formula import parse_formula
-from discreet.stats.released_moments import best_layout, sums_layout, table_layout
+from discreet.stats.regression.designs import Coded, Design
+from discreet.stats.regression.formula import parse_formula
+from discreet.stats.regression.released_moments import best_layout, sums_layout, table_layout
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,11 @@ from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.noise.steps import Steps
 from discreet.queries import products
 from discreet.queries.products import WeightedSums
-from discreet.stats import likelihood, regression_rows
-from discreet.stats.designs import Coded, Design
-from discreet.stats.formula import parse_formula
-from discreet.stats.released_moments import Layout, sums_layout, table_layout
+from discreet.stats.regression import likelihood
+from discreet.stats.regression import rows as regression_rows
+from discreet.stats.regression.designs import Coded, Design
+from discreet.stats.regression.formula import parse_formula
+from discreet.stats.regression.released_moments import Layout, sums_layout, table_layout
 
 Check = Callable[[], bool]
 Plant = Callable[[pytest.MonkeyPatch], None]

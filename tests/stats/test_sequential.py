@@ -12,7 +12,7 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.mechanisms.counts.step_tallies import StepTallies, tally
-from discreet.stats.always_valid import Mixture
+from discreet.stats.inference.always_valid import Mixture
 
 from ..refusing import refuses
 from .test_proportions import coin, opened

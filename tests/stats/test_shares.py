@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.queries.shares import WHOLE, ShareProducts
-from discreet.stats.dividing import divided, pairs_of, part_of_range
+from discreet.stats.samples.dividing import divided, pairs_of, part_of_range
 
 from ..refusing import refuses
 

@@ -11,9 +11,9 @@ from scipy.special import ndtr
 
 import discreet as dp
 from discreet import testing
-from discreet.stats.noisy_shares import Noise
-from discreet.stats.proportions import SPENT
-from discreet.stats.two_proportions import (
+from discreet.stats.inference.noisy_shares import Noise
+from discreet.stats.inference.proportions import SPENT
+from discreet.stats.inference.two_proportions import (
     Counts,
     Relation,
     ShareGap,

@@ -13,9 +13,9 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.sql.bounded_rows import BoundedRows
+from discreet.sql.measuring.measure import read_measures
 from discreet.sql.planner import Planner
 from discreet.sql.running.answering import answer_plan
-from discreet.sql.running.measure import read_measures
 from discreet.tables.offer import FoundFirst
 from discreet.tables.votes import Votes
 

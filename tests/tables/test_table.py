@@ -133,7 +133,7 @@ class Watched:
             return measure
 
         monkeypatch.setattr(DuckDB, "_run", watched_run)
-        monkeypatch.setattr("discreet.sql.running.measure.random_integer", lambda bits: 12345)
+        monkeypatch.setattr("discreet.sql.measuring.measure.random_integer", lambda bits: 12345)
         for module in (answering, bounded_rows, votes):
             monkeypatch.setattr(module, "read_measures", watched(module.read_measures))
 

@@ -16,7 +16,6 @@ import typer
 
 from discreet._version import __version__
 from discreet.cli import (
-    account,
     audit,
     demo,
     explain,
@@ -27,14 +26,14 @@ from discreet.cli import (
     reproduce,
     risk,
     sanitize,
-    serve,
     shuffle,
     standing,
     study,
     tables,
     verify,
 )
-from discreet.cli.manual import manual
+from discreet.cli.gateway import account, serve
+from discreet.cli.terminal.manual import manual
 from discreet.errors import (
     BudgetExhausted,
     DiscreetError,

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from discreet.cli import completion
-from discreet.cli.output import check_picture
+from discreet.cli.terminal import completion
+from discreet.cli.terminal.output import check_picture
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Approx
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from discreet.cli.options import SHOWN, about_a_question
+from discreet.cli.terminal.options import SHOWN, about_a_question
 from discreet.guarantees.accuracy import check_confidence
 
 

@@ -19,15 +19,15 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from discreet.cli.options import LedgerTarget
-from discreet.cli.output import clean
+from discreet.cli.terminal.options import LedgerTarget
+from discreet.cli.terminal.output import clean
 from discreet.datasets.discovery import find_policy
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit, few_rows
 from discreet.ledger import Entry, Ledger, PartBudget
 from discreet.ledger.accounts import size_of
-from discreet.ledger.store import URLS
+from discreet.ledger.stores.store import URLS
 
 _BATCH = 1000
 _NARROWEST = 72

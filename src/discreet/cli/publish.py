@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from discreet.cli.options import Analyst
-from discreet.cli.output import clean
+from discreet.cli.terminal.options import Analyst
+from discreet.cli.terminal.output import clean
 from discreet.errors import InvalidArgument
 
 EXAMPLE = "plan.toml"

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from discreet.cli.options import RECORD, SHOWN, about_a_question
-from discreet.cli.output import check_picture, clean
+from discreet.cli.terminal.options import RECORD, SHOWN, about_a_question
+from discreet.cli.terminal.output import check_picture, clean
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import check_confidence
 from discreet.ledger import Ledger

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from discreet.cli.ledger import check_begun, ledger_at
-from discreet.cli.options import LedgerTarget
-from discreet.cli.output import check_picture, clean
+from discreet.cli.terminal.options import LedgerTarget
+from discreet.cli.terminal.output import check_picture, clean
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import NoLoss
 from discreet.guarantees.meaning.picture import draw_svg, plot_attacks

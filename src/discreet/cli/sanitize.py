@@ -19,10 +19,10 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from discreet.cli import completion
-from discreet.cli.options import COST, RECORD, Analyst
-from discreet.cli.options import NamedPolicy as PolicyFile
-from discreet.cli.output import clean
+from discreet.cli.terminal import completion
+from discreet.cli.terminal.options import COST, RECORD, Analyst
+from discreet.cli.terminal.options import NamedPolicy as PolicyFile
+from discreet.cli.terminal.output import clean
 from discreet.door import through
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.exact.rational import exactly

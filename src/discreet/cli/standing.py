@@ -15,8 +15,8 @@ import typer
 from rich.console import Console
 
 from discreet.cli.explain import PlanFormat
-from discreet.cli.options import COST, RECORD, SHOWN, Analyst, Delta, NamedPolicy, Weight, read_amounts
-from discreet.cli.output import clean
+from discreet.cli.terminal.options import COST, RECORD, SHOWN, Analyst, Delta, NamedPolicy, Weight, read_amounts
+from discreet.cli.terminal.output import clean
 from discreet.errors import DiscreetError, InvalidArgument
 
 if TYPE_CHECKING:

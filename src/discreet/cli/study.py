@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from discreet.cli.manual import manual
-from discreet.cli.output import check_picture
+from discreet.cli.terminal.manual import manual
+from discreet.cli.terminal.output import check_picture
 from discreet.errors import InvalidArgument
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli.explain import PlanFormat
-from discreet.cli.options import SHOWN, Analyst, Policy
+from discreet.cli.terminal.options import SHOWN, Analyst, Policy
 
 
 def tables(

@@ -26,8 +26,8 @@ from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.reading.asked_first import EXAMPLES, Asked
 from discreet.sql.reading.combined import combination_in
-from discreet.sql.reading.domains import LARGEST_DOMAIN
 from discreet.sql.reading.parse import Conditioned
+from discreet.sql.reading.values.domains import LARGEST_DOMAIN
 from discreet.sql.running.answer import Answer, AnswerColumn
 from discreet.sql.running.answering import answer_plan
 from discreet.sql.running.combined import CombinedPlan

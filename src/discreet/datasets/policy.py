@@ -21,7 +21,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_delta, exactly
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit
-from discreet.ledger.store import IN_MEMORY, URLS
+from discreet.ledger.stores.store import IN_MEMORY, URLS
 from discreet.sql.blocks import Time
 from discreet.sql.estimates.rules import AnswerRules
 from discreet.sql.schema import AUTO, BOUNDS, Column, Hierarchy, Table, check_type, implied_type

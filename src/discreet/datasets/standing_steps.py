@@ -15,8 +15,8 @@ from discreet.datasets.standing_totals import KEY, RunningTotals
 from discreet.errors import DiscreetError, InvalidArgument, NotAllowed
 from discreet.guarantees.rules.once import Once
 from discreet.ledger import Identity
-from discreet.ledger.exact import digest, exact_text
 from discreet.ledger.prepaid import Paid, Prepaid, pay_again
+from discreet.ledger.texts.exact import digest, exact_text
 from discreet.ledger.views import NotBought
 from discreet.mechanisms.selection.threshold import SelectedGroups, order_of
 from discreet.sql.plan import Plan

@@ -24,18 +24,18 @@ from discreet.guarantees.rules.best_of import Rule
 from discreet.guarantees.rules.once import Once
 from discreet.guarantees.unit import Unit
 from discreet.ledger import Identity
-from discreet.ledger.exact import digest, exact_text
 from discreet.ledger.prepaid import Paid, Prepaid
+from discreet.ledger.texts.exact import digest, exact_text
 from discreet.mechanisms.counts.sums_over_time import SumsOverTime
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.queries.sensitivity import Sensitivity
+from discreet.sql.measuring.measure import read_measures
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.pricing.price import Price, contribution
 from discreet.sql.running.answer import Answer
 from discreet.sql.running.answering import as_written
 from discreet.sql.running.intervals import Columns
-from discreet.sql.running.measure import read_measures
 from discreet.sql.running.notes import notes_on
 
 KEY = "answer"

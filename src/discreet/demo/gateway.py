@@ -18,12 +18,12 @@ from rich.text import Text
 from discreet.demo.data import PEOPLE, VISITS, Truth, make_clinic
 from discreet.demo.story import ONLY_HERE, TRUTH, type_next
 from discreet.extras import need
-from discreet.gateway.offices import VERBS, Office
+from discreet.gateway.books.offices import VERBS, Office
+from discreet.gateway.books.store import GatewayStore
+from discreet.gateway.books.tokens import COMMAND_LINE
 from discreet.gateway.remote import remote
 from discreet.gateway.serve import Supervisor
 from discreet.gateway.settings import HTTP, load_settings
-from discreet.gateway.store import GatewayStore
-from discreet.gateway.tokens import COMMAND_LINE
 from discreet.ledger import Ledger
 
 ANSWER_AFTER = "3s"

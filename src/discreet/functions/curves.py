@@ -23,8 +23,8 @@ from discreet.functions.noisy_copies import SanitizedCurves, sanitized_curves
 from discreet.guarantees.accuracy import Accuracy
 from discreet.learn.automatic import target_range
 from discreet.learn.base import clip_rows, column_of, fitted_table
-from discreet.learn.decomposition import PCA
 from discreet.learn.linear import LeastSquares
+from discreet.learn.structure.decomposition import PCA
 from discreet.ledger import Ledger
 from discreet.rows.containers import Data
 

@@ -18,15 +18,15 @@ from discreet.functions.density import features_over
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Ledger, cost_of
-from discreet.mechanisms.learning.private_minimizer import PrivateMinimizer
+from discreet.mechanisms.learning.minimizers.private_minimizer import PrivateMinimizer
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.gaussian_process import GaussianProcess
 from discreet.releases import Release, Released
 from discreet.rows import table as table_of
 from discreet.rows.containers import Data
-from discreet.rows.examples import PlainRows
 from discreet.rows.features import FourierFeatures
-from discreet.rows.losses import Huber, HuberHinge
+from discreet.rows.gradients.examples import PlainRows
+from discreet.rows.gradients.losses import Huber, HuberHinge
 
 Floats = NDArray[np.float64]
 

@@ -17,10 +17,10 @@ from discreet.datasets.policy import Policy
 from discreet.engines.duckdb.dialect import quote
 from discreet.errors import DiscreetError
 from discreet.gateway.settings import Settings
-from discreet.gateway.snapshot import named, published
+from discreet.gateway.vault.snapshot import named, published
 from discreet.guarantees.guarantee import Approx
 from discreet.ledger import Ledger
-from discreet.ledger.store import IN_MEMORY
+from discreet.ledger.stores.store import IN_MEMORY
 from discreet.sql.schema import Schema
 
 TIMES = 5

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee, NoLoss
-from discreet.ledger.record import to_text
+from discreet.ledger.texts.record import to_text
 from discreet.sql.running.answer import Answer
 from discreet.sql.running.written import csv_text, json_object, json_text
 

@@ -20,7 +20,7 @@ import discreet
 from discreet.datasets.policy import Policy
 from discreet.errors import InvalidArgument
 from discreet.gateway.settings import Settings
-from discreet.ledger.store import URLS
+from discreet.ledger.stores.store import URLS
 
 _TRY = """
 import json, os, sys

@@ -11,7 +11,7 @@ import numpy as np
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.gateway.formats import FACTS
 from discreet.guarantees.guarantee import Approx, Guarantee, NoLoss
-from discreet.ledger.record import read_guarantee
+from discreet.ledger.texts.record import read_guarantee
 from discreet.releases import Release
 from discreet.sql.running.answer import Answer
 

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InvalidArgument, ServiceUnavailable
+from discreet.gateway.desk.mcp import is_installed
 from discreet.gateway.isolation import User, problems, this_user, users_of
-from discreet.gateway.mcp import is_installed
 from discreet.gateway.settings import SHOWN_AMOUNTS, Address, Settings, load_settings
 
 PATIENCE = 120.0
@@ -77,13 +77,20 @@ class Pair:
 
     def _start_vault(self) -> subprocess.Popen[str]:
         user, desk = self._users
-        command = [sys.executable, "-m", "discreet.gateway.vault", str(self.policy), str(self._path), str(desk.user)]
+        command = [
+            sys.executable,
+            "-m",
+            "discreet.gateway.vault.vault",
+            str(self.policy),
+            str(self._path),
+            str(desk.user),
+        ]
         command += ["supervised"]
         return ready(started(command, user, env={**os.environ, **user.environment}), "vault")
 
     def _start_desk(self) -> subprocess.Popen[str]:
         listening = {name: one.fileno() for name, one in self.sockets.items()}
-        command = [sys.executable, "-m", "discreet.gateway.desk_process"]
+        command = [sys.executable, "-m", "discreet.gateway.desk.process"]
         process = started(
             command,
             self._users[1],

@@ -13,7 +13,7 @@ from discreet.datasets.policy import Policy, load, section_of, text_in
 from discreet.engines.duckdb.engine import memory_in_bytes
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_epsilon
-from discreet.ledger.store import URLS
+from discreet.ledger.stores.store import URLS
 from discreet.listening import is_loopback
 
 _KEYS = (

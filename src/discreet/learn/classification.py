@@ -18,7 +18,7 @@ from discreet.learn.glm import Floats, Linear
 from discreet.ledger import Ledger
 from discreet.rows.arrays import on_host
 from discreet.rows.containers import Data
-from discreet.rows.losses import HuberHinge, Logistic, Loss, Softmax
+from discreet.rows.gradients.losses import HuberHinge, Logistic, Loss, Softmax
 
 ClassifierMixin: Any = need("sklearn.base", "learn", "discreet.learn").ClassifierMixin
 

@@ -27,13 +27,13 @@ from discreet.learn.base import (
 )
 from discreet.learn.glm_plan import MOMENTUM, Fitted, show_step
 from discreet.ledger import Ledger
-from discreet.mechanisms.learning.centered_descent import CenteredDescent
+from discreet.mechanisms.learning.descent.centered import CenteredDescent
 from discreet.rows import has_width, on_device
 from discreet.rows.arrays import is_numpy, namespace, on_host, to_device_of
 from discreet.rows.containers import Data
-from discreet.rows.losses import Softmax
+from discreet.rows.gradients.losses import Softmax
+from discreet.rows.gradients.unit_rows import UnitRows, unit_length
 from discreet.rows.scattering import Scattering as Transform
-from discreet.rows.unit_rows import UnitRows, unit_length
 
 ClassifierMixin: Any = need("sklearn.base", "learn", "discreet.learn").ClassifierMixin
 TransformerMixin: Any = need("sklearn.base", "learn", "discreet.learn").TransformerMixin

@@ -25,10 +25,10 @@ from discreet.learn.automatic import (
 from discreet.learn.base import (
     Private,
 )
-from discreet.mechanisms.learning.descent import Descent
-from discreet.mechanisms.learning.objective_perturbation import ObjectivePerturbation
-from discreet.rows.examples import row_norm
-from discreet.rows.losses import HuberHinge, Loss, Softmax
+from discreet.mechanisms.learning.descent.descent import Descent
+from discreet.mechanisms.learning.minimizers.objective_perturbation import ObjectivePerturbation
+from discreet.rows.gradients.examples import row_norm
+from discreet.rows.gradients.losses import HuberHinge, Loss, Softmax
 
 clone: Any = need("sklearn.base", "learn", "discreet.learn").clone
 Floats = NDArray[np.float64]

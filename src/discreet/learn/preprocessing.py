@@ -24,7 +24,7 @@ from discreet.learn.base import (
     table_of,
     width_of,
 )
-from discreet.learn.unlabelled import Unlabelled
+from discreet.learn.structure.unlabelled import Unlabelled
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.group_moments import GroupMoments
 from discreet.rows import cell_columns, names_of, place_of

@@ -17,7 +17,7 @@ from discreet.learn.glm import LinearRegressor
 from discreet.ledger import Ledger
 from discreet.rows.arrays import namespace
 from discreet.rows.containers import Data
-from discreet.rows.losses import Huber, Loss, Pinball, Poisson
+from discreet.rows.gradients.losses import Huber, Loss, Pinball, Poisson
 
 RegressorMixin: Any = need("sklearn.base", "learn", "discreet.learn").RegressorMixin
 

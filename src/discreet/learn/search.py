@@ -14,11 +14,11 @@ from discreet.learn.automatic import finds_features, finds_target, rows_in_memor
 from discreet.learn.base import Private, check_is_fitted, column_of, table_of, width_of
 from discreet.learn.glm import Linear
 from discreet.ledger import Ledger
-from discreet.mechanisms.learning.tuned import Judged, TunedDescent
+from discreet.mechanisms.learning.descent.tuned import Judged, TunedDescent
 from discreet.mechanisms.selection.private_selection import NegativeBinomialTries
 from discreet.rows.arrays import flags_to_numbers, namespace
 from discreet.rows.containers import Data
-from discreet.rows.losses import HuberHinge, Logistic, Softmax
+from discreet.rows.gradients.losses import HuberHinge, Logistic, Softmax
 
 clone: Any = need("sklearn.base", "learn", "discreet.learn").clone
 

@@ -27,8 +27,8 @@ from discreet.learn.base import column_of, table_of
 from discreet.rows.arrays import is_spark_dataframe, on_host
 from discreet.rows.arrow import Batch, Targets, from_arrow, is_number
 from discreet.rows.containers import Data
+from discreet.rows.gradients.stream import Stream
 from discreet.rows.rounding import RoundedBatches
-from discreet.rows.stream import Stream
 
 ONCE = (
     "These batches can be read only once, but every pass reads them again. Pass a function that starts over each time "

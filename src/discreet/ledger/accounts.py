@@ -15,8 +15,8 @@ from discreet.guarantees.unit import Unit
 from discreet.ledger import book, parts
 from discreet.ledger.book import WHOLE, EntryRow, Head
 from discreet.ledger.parts import Divided, FindOwns, Own
-from discreet.ledger.record import read_guarantee
-from discreet.ledger.store import Execute
+from discreet.ledger.stores.store import Execute
+from discreet.ledger.texts.record import read_guarantee
 
 
 @lru_cache(maxsize=4096)

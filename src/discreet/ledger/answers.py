@@ -13,9 +13,9 @@ from discreet.errors import DiscreetError, InvalidArgument
 from discreet.ledger import book
 from discreet.ledger.book import EntryRow, Stored
 from discreet.ledger.entry import Entry
-from discreet.ledger.request import identity_again
-from discreet.ledger.store import Execute, Rows
-from discreet.ledger.values import decode, encode
+from discreet.ledger.stores.store import Execute, Rows
+from discreet.ledger.texts.request import identity_again
+from discreet.ledger.texts.values import decode, encode
 
 Named = tuple[str | None, str | None]
 """A request by its key and its identity."""

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from discreet._version import __version__
 from discreet.errors import LedgerDamaged
 from discreet.guarantees.rules.best_of import Rule, Vector
-from discreet.ledger.record import canonical, read_rule, to_text
-from discreet.ledger.store import Execute, Statement
+from discreet.ledger.stores.store import Execute, Statement
+from discreet.ledger.texts.record import canonical, read_rule, to_text
 
 WHOLE = ""
 """The account of the whole data set, next to those of single analysts."""

@@ -11,7 +11,7 @@ from discreet.guarantees.rules.best_of import Vector
 from discreet.ledger.book import WHOLE, EntryRow, vectors
 from discreet.ledger.marks import split_mark
 from discreet.ledger.parts import named_in, of_accounts
-from discreet.ledger.record import read_guarantee
+from discreet.ledger.texts.record import read_guarantee
 
 Kind = Literal["opening", "charge", "limit", "renewal", "account", "adoption", "standing", "step"]
 State = Literal["recorded", "reserved", "answered", "discarded"]

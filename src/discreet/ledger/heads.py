@@ -15,7 +15,7 @@ from discreet.ledger import book, parts
 from discreet.ledger.accounts import Account
 from discreet.ledger.book import EntryRow
 from discreet.ledger.parts import Divided, Own
-from discreet.ledger.store import Execute, Statement
+from discreet.ledger.stores.store import Execute, Statement
 
 _REMEMBERED = 2000
 """At most so many parts of an account are remembered, unless all are needed."""

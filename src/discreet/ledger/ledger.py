@@ -11,15 +11,16 @@ from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.rules.best_of import Rule
 from discreet.guarantees.unit import Unit
-from discreet.ledger import accounts, answers, book, heads, marks, opening, parts, showing, verification
+from discreet.ledger import accounts, answers, book, heads, marks, opening, parts, verification
 from discreet.ledger.accounts import Account, Charged, Standing, account_in
 from discreet.ledger.book import WHOLE, Stored
 from discreet.ledger.entry import Entry, entry_of
 from discreet.ledger.parts import FindOwns, check_names, naming
 from discreet.ledger.periods import PartBudget, Period, budgets_of, periods_of
-from discreet.ledger.record import state_for
-from discreet.ledger.request import Identity, Request, key_reused_error, reason_of, request_of
-from discreet.ledger.store import IN_MEMORY, Rows, Statement, Store, open_store
+from discreet.ledger.reports import showing
+from discreet.ledger.stores.store import IN_MEMORY, Rows, Statement, Store, open_store
+from discreet.ledger.texts.record import state_for
+from discreet.ledger.texts.request import Identity, Request, key_reused_error, reason_of, request_of
 from discreet.ledger.writer import Draft, Writer
 
 _in_memory: weakref.WeakValueDictionary[str, Store] = weakref.WeakValueDictionary()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from discreet.ledger.store import Execute
+from discreet.ledger.stores.store import Execute
 
 _SIGN = "\n-- measured "
 _MARK = re.compile(r"\n-- measured ([0-9a-f]{32}: [^\n]*|)\Z")

@@ -13,11 +13,12 @@ from discreet.exact.randomness import random_integer
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.rules.best_of import Rule, rule_for
 from discreet.guarantees.unit import Unit
-from discreet.ledger import book, record
+from discreet.ledger import book
 from discreet.ledger.book import WHOLE, EntryRow, Head
-from discreet.ledger.checkpoint import Seen
-from discreet.ledger.request import public_text
-from discreet.ledger.store import PARTS, Execute, Store
+from discreet.ledger.stores.checkpoint import Seen
+from discreet.ledger.stores.store import PARTS, Execute, Store
+from discreet.ledger.texts import record
+from discreet.ledger.texts.request import public_text
 
 FORMAT = 1
 LOOKED_AT = 256

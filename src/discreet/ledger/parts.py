@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from discreet.errors import InvalidArgument
 from discreet.guarantees.rules.best_of import Filter, Rule, Vector
 from discreet.guarantees.unit import Unit
-from discreet.ledger.request import public_text
+from discreet.ledger.texts.request import public_text
 
 _SIGN = "\0"
 """Divides the name of an account from that of a part: neither holds it."""

@@ -28,7 +28,7 @@ from discreet.ledger import accounts, book, heads
 from discreet.ledger.accounts import Account, Standing
 from discreet.ledger.book import EntryRow
 from discreet.ledger.parts import FindOwns, named_in, worst
-from discreet.ledger.store import Execute
+from discreet.ledger.stores.store import Execute
 
 
 @dataclass(frozen=True, kw_only=True)

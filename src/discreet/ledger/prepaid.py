@@ -21,10 +21,10 @@ from discreet.ledger.book import WHOLE, EntryRow
 from discreet.ledger.entry import Entry, entry_of
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.parts import FindOwns, named_in
-from discreet.ledger.record import canonical
-from discreet.ledger.request import Identity, Request, public_text, request_of
 from discreet.ledger.steps import Steps, key_after, name_of, read_name, steps_in
-from discreet.ledger.store import Rows
+from discreet.ledger.stores.store import Rows
+from discreet.ledger.texts.record import canonical
+from discreet.ledger.texts.request import Identity, Request, public_text, request_of
 from discreet.ledger.views import NotBought
 from discreet.ledger.writer import Draft
 

@@ -16,8 +16,8 @@ from discreet.guarantees.rules.once import Once
 from discreet.guarantees.unit import Unit
 from discreet.ledger import book
 from discreet.ledger.book import EntryRow
-from discreet.ledger.record import read_guarantee
-from discreet.ledger.request import public_text
+from discreet.ledger.texts.record import read_guarantee
+from discreet.ledger.texts.request import public_text
 
 _PLATFORM = 1 + 1e-9
 """A δ may differ by this factor between machines, whose `exp` and `log` differ in the last digits."""

@@ -15,7 +15,7 @@ from discreet.ledger.book import WHOLE, EntryRow
 from discreet.ledger.entry import State
 from discreet.ledger.parts import Own, check_names, digest_of, division_in, named_in, of_accounts
 from discreet.ledger.steps import Verified
-from discreet.ledger.store import Execute, Store
+from discreet.ledger.stores.store import Execute, Store
 
 _BATCH, _BATCH_OF_ANSWERS = 1000, 100
 _PLATFORM = 10**9

@@ -17,10 +17,10 @@ from discreet.ledger.entry import Entry
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.marks import question_in
 from discreet.ledger.parts import FindOwns
-from discreet.ledger.receipts import rule_at
-from discreet.ledger.record import state_for, to_text
-from discreet.ledger.request import Request, request_of
-from discreet.ledger.store import Rows
+from discreet.ledger.reports.receipts import rule_at
+from discreet.ledger.stores.store import Rows
+from discreet.ledger.texts.record import state_for, to_text
+from discreet.ledger.texts.request import Request, request_of
 from discreet.ledger.writer import Draft
 
 T = TypeVar("T")

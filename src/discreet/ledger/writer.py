@@ -19,10 +19,10 @@ from discreet.ledger import accounts, answers, book, opening, parts
 from discreet.ledger import heads as of_parts
 from discreet.ledger.accounts import Account, Charged, Standing, account_in
 from discreet.ledger.book import WHOLE, EntryRow, Head, Stored
-from discreet.ledger.checkpoint import Checkpoint, LockedCheckpoint
 from discreet.ledger.heads import Heads
 from discreet.ledger.parts import Own
-from discreet.ledger.store import Execute, Rows, Statement, Store
+from discreet.ledger.stores.checkpoint import Checkpoint, LockedCheckpoint
+from discreet.ledger.stores.store import Execute, Rows, Statement, Store
 
 T = TypeVar("T")
 TOGETHER = 64

@@ -18,8 +18,8 @@ from discreet.guarantees.guarantee import Guarantee, NoLoss
 from discreet.guarantees.meaning.risk import risk
 from discreet.guarantees.meaning.words import HEAD, not_promised, rows
 from discreet.ledger import Entry, Ledger
-from discreet.ledger.receipts import cost_together, digest_of, name_of, rule_at, spent_until
-from discreet.ledger.record import to_text
+from discreet.ledger.reports.receipts import cost_together, digest_of, name_of, rule_at, spent_until
+from discreet.ledger.texts.record import to_text
 from discreet.publication.plan import PublicationPlan, plan_digest
 from discreet.publication.releasing import Made
 from discreet.publication.schema import written_schema

@@ -15,9 +15,9 @@ from typing import Any
 
 from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged
 from discreet.ledger import Entry, Ledger
-from discreet.ledger.receipts import digest_of, name_of
-from discreet.ledger.record import canonical, to_text
-from discreet.ledger.store import IN_MEMORY, URLS
+from discreet.ledger.reports.receipts import digest_of, name_of
+from discreet.ledger.stores.store import IN_MEMORY, URLS
+from discreet.ledger.texts.record import canonical, to_text
 from discreet.ledger.views import Receipts
 from discreet.publication.card import NOT_CHECKED, NOT_THIS_PLAN
 from discreet.publication.plan import plan_digest, plan_in

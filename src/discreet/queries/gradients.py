@@ -5,7 +5,7 @@ from __future__ import annotations
 from discreet.exact.rational import Number, exactly
 from discreet.guarantees.unit import Unit, check_rows, row
 from discreet.queries.sensitivity import Sensitivity
-from discreet.rows.examples import unit_of
+from discreet.rows.gradients.examples import unit_of
 
 
 def gradient_sensitivity(

@@ -14,12 +14,12 @@ import numpy as np
 
 from discreet.engines.engine import Engine
 from discreet.rows.arrow import typed_cells
+from discreet.sql.measuring.groups import Groups
+from discreet.sql.measuring.measure import read_measures
+from discreet.sql.measuring.rows import rows_of
 from discreet.sql.pricing.relation import Relation
 from discreet.sql.question import Bounds, Measure
 from discreet.sql.reading.select import RowsAsked
-from discreet.sql.running.groups import Groups
-from discreet.sql.running.measure import read_measures
-from discreet.sql.running.rows import rows_of
 
 OWNER = "row_owner"
 """The column of a statement's result that says whose row it is."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import few_rows
-from discreet.ledger.exact import digest, exact_text
+from discreet.ledger.texts.exact import digest, exact_text
 from discreet.sql.blocks import NULL, OTHER, read_name
 
 if TYPE_CHECKING:

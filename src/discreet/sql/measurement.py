@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlglot.errors import SqlglotError
 
-from discreet.ledger.exact import digest, exact_text, exact_texts
+from discreet.ledger.texts.exact import digest, exact_text, exact_texts
 from discreet.sql.expressions import Expr, Field, conjuncts
 from discreet.sql.pricing.relation import Relation, Where
 from discreet.sql.question import Aggregate, Key, Measure, Question

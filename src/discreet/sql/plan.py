@@ -10,12 +10,12 @@ from discreet.guarantees.guarantee import Approx
 from discreet.mechanisms.protocol import tidy
 from discreet.releases import Release
 from discreet.sql.bounded_rows import BoundedRows
+from discreet.sql.measuring.groups import Groups
 from discreet.sql.pricing.automatic_bounds import AutomaticBound
 from discreet.sql.pricing.clipping import Clip, Clipping
 from discreet.sql.pricing.price import Price
 from discreet.sql.pricing.relation import Relation
 from discreet.sql.question import Bounds, Question
-from discreet.sql.running.groups import Groups
 from discreet.sql.terms import Terms
 
 

@@ -21,12 +21,16 @@ from discreet.exact.search import bisect, bracket, geometric
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.unit import check_one_row
 from discreet.ledger import Identity, Ledger, cost_of, version_of
-from discreet.ledger.exact import exact_text
+from discreet.ledger.texts.exact import exact_text
 from discreet.releases import Release
 from discreet.sql.bounded_rows import BoundedRows
 from discreet.sql.estimates.rules import AnswerRules
 from discreet.sql.expressions import Expr, Field, Range
 from discreet.sql.measurement import identity_of_rows
+from discreet.sql.measuring.clipped import Pairs, read_means, read_norms, read_roots
+from discreet.sql.measuring.computable import check_clippable, check_computable
+from discreet.sql.measuring.groups import groups_of
+from discreet.sql.measuring.rows import rows_of
 from discreet.sql.plan import Plan, RowsPlan
 from discreet.sql.pricing.automatic_bounds import (
     IMAGINED_GROUPS,
@@ -50,15 +54,11 @@ from discreet.sql.pricing.levels import LevelShares, level_shares
 from discreet.sql.pricing.price import Price
 from discreet.sql.pricing.relation import Relation, Scan, parts_read
 from discreet.sql.question import Bounds, Question
-from discreet.sql.reading.combinations import with_combinations
-from discreet.sql.reading.domains import MOST_GROUPS_SHOWN
 from discreet.sql.reading.parse import Conditioned
 from discreet.sql.reading.select import RowsAsked, read_question, rows_in
-from discreet.sql.running.clipped import Pairs, read_means, read_norms, read_roots
-from discreet.sql.running.computable import check_clippable, check_computable
-from discreet.sql.running.groups import groups_of
+from discreet.sql.reading.values.combinations import with_combinations
+from discreet.sql.reading.values.domains import MOST_GROUPS_SHOWN
 from discreet.sql.running.notes import error_of, format_bound, goals
-from discreet.sql.running.rows import rows_of
 from discreet.sql.running.shown import check_showable
 from discreet.sql.schema import Schema
 from discreet.sql.terms import Terms

@@ -7,6 +7,8 @@ from typing import Any
 
 from discreet.errors import BudgetExhausted, NotAllowed
 from discreet.exact.rational import exactly
+from discreet.sql.measuring.clipped import Pairs
+from discreet.sql.measuring.groups import ShownGroups
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.pricing.automatic_bounds import AutomaticBound, columns_to_find
@@ -15,8 +17,6 @@ from discreet.sql.pricing.clipping import Clip, to_center, with_centers
 from discreet.sql.pricing.found_rows import counts_values_only
 from discreet.sql.pricing.key_choice import with_shown
 from discreet.sql.question import Bounds, Question
-from discreet.sql.running.clipped import Pairs
-from discreet.sql.running.groups import ShownGroups
 from discreet.sql.running.notes import format_limits
 from discreet.sql.schema import Schema
 

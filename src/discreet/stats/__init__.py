@@ -37,7 +37,7 @@ _LATER = {
     "Estimate": "results",
     "Evidence": "results",
     "TableStatistics": "table",
-    "Regression": "regressions",
+    "Regression": "regression.results",
     "Tested": "tested",
     "Look": "sequential_test",
     "SampleSize": "planning",
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     )
     from discreet.stats.decision import Decision
     from discreet.stats.planning import SampleSize, power, sample_size
-    from discreet.stats.regressions import Regression
+    from discreet.stats.regression.results import Regression
     from discreet.stats.results import Difference, Estimate, Evidence
     from discreet.stats.sequential_test import Look, SequentialTest, sequential
     from discreet.stats.table import TableStatistics

@@ -16,10 +16,10 @@ from discreet.ledger import Ledger
 from discreet.rows.containers import Data
 from discreet.sql.schema import implied_type
 from discreet.stats.decision import Decision
-from discreet.stats.formula import parse_formula
-from discreet.stats.noisy_shares import Alternative
-from discreet.stats.regression_methods import Robust
-from discreet.stats.regressions import Regression
+from discreet.stats.inference.noisy_shares import Alternative
+from discreet.stats.regression.formula import parse_formula
+from discreet.stats.regression.methods import Robust
+from discreet.stats.regression.results import Regression
 from discreet.stats.results import Difference, Estimate
 from discreet.stats.table import TableStatistics
 from discreet.stats.tested import Tested

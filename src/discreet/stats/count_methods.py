@@ -15,9 +15,9 @@ from discreet.exact.rational import Number, exactly
 from discreet.queries.cells import CellCounts
 from discreet.releases import Release
 from discreet.sql.running.explanation import IMAGINED, Explanation
-from discreet.stats.cells import BUCKETS, Groups, groups_of, noise_of_counts
-from discreet.stats.sample import StatisticsOfTable
-from discreet.stats.tables_of_counts import NoiseOfCounts, p_of_independence, p_of_shares
+from discreet.stats.inference.tables_of_counts import NoiseOfCounts, p_of_independence, p_of_shares
+from discreet.stats.samples.cells import BUCKETS, Groups, groups_of, noise_of_counts
+from discreet.stats.samples.sample import StatisticsOfTable
 from discreet.stats.tested import Tested
 from discreet.tables.offer import Drawing, FoundFirst, Offer, convert_release
 

@@ -12,15 +12,15 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number
 from discreet.mechanisms.quantiles.rank_scores import RankScores
 from discreet.releases import Release
-from discreet.stats.cells import one_row_each
-from discreet.stats.dividing import Ints, part_of_range
-from discreet.stats.divisions import division_by_range
-from discreet.stats.equal_means import EqualMeans
 from discreet.stats.group_offers import GroupsOffer
-from discreet.stats.means import DifferenceOf, MeanOf
-from discreet.stats.noisy_shares import Alternative, Noise, NoisyShares
+from discreet.stats.inference.equal_means import EqualMeans
+from discreet.stats.inference.means import DifferenceOf, MeanOf
+from discreet.stats.inference.noisy_shares import Alternative, Noise, NoisyShares
 from discreet.stats.results import check_alternative
-from discreet.stats.sample import Sample, StatisticsOfTable, least_noise, sample
+from discreet.stats.samples.cells import one_row_each
+from discreet.stats.samples.dividing import Ints, part_of_range
+from discreet.stats.samples.divisions import division_by_range
+from discreet.stats.samples.sample import Sample, StatisticsOfTable, least_noise, sample
 from discreet.stats.tested import Tested
 from discreet.tables.grouped import By, grouping
 from discreet.tables.methods import Between

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.sql.running.explanation import IMAGINED, Explanation
-from discreet.stats.sample import Sample
+from discreet.stats.samples.sample import Sample
 from discreet.stats.tested import Tested
 from discreet.tables.offer import FoundFirst
 

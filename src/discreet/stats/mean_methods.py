@@ -10,15 +10,15 @@ from typing import Any
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number
 from discreet.releases import Release
-from discreet.stats.divisions import (
+from discreet.stats.results import Difference, Estimate
+from discreet.stats.samples.divisions import (
     division_by_range,
     division_by_square,
     division_of_two,
     range_of_values,
 )
-from discreet.stats.results import Difference, Estimate
-from discreet.stats.sample import Division, Sample, StatisticsOfTable, sample, statistic
-from discreet.stats.share_divisions import division_of_two_shares
+from discreet.stats.samples.sample import Division, Sample, StatisticsOfTable, sample, statistic
+from discreet.stats.samples.share_divisions import division_of_two_shares
 from discreet.tables.grouped import By, grouping
 from discreet.tables.methods import Between
 from discreet.tables.offer import Offer, convert_release

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from discreet.stats.correlation_methods import CorrelationMethods
 from discreet.stats.count_methods import CountMethods
 from discreet.stats.group_methods import GroupMethods
-from discreet.stats.likelihood_methods import LikelihoodMethods
 from discreet.stats.mean_methods import MeanMethods
 from discreet.stats.permutation_methods import PermutationMethods
 from discreet.stats.proportion_methods import ProportionMethods
 from discreet.stats.quantile_methods import QuantileMethods
-from discreet.stats.regression_methods import RegressionMethods
+from discreet.stats.regression.correlation_methods import CorrelationMethods
+from discreet.stats.regression.likelihood_methods import LikelihoodMethods
+from discreet.stats.regression.methods import RegressionMethods
 
 
 class Statistics(

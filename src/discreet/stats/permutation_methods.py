@@ -13,13 +13,13 @@ from discreet.exact.rational import Number, check_probability
 from discreet.mechanisms.quantiles.permutation_test import PermutationTest
 from discreet.releases import Release
 from discreet.sql.running.explanation import IMAGINED, Explanation
-from discreet.stats.cells import one_row_each
 from discreet.stats.decision import Decision
-from discreet.stats.dividing import Floats, Ints, part_of_range
 from discreet.stats.group_methods import grouped
-from discreet.stats.noisy_shares import Alternative
+from discreet.stats.inference.noisy_shares import Alternative
 from discreet.stats.results import check_alternative
-from discreet.stats.sample import Sample, StatisticsOfTable
+from discreet.stats.samples.cells import one_row_each
+from discreet.stats.samples.dividing import Floats, Ints, part_of_range
+from discreet.stats.samples.sample import Sample, StatisticsOfTable
 from discreet.stats.tested import Tested
 from discreet.tables.grouped import By
 from discreet.tables.methods import Between

@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from discreet.stats.laws import ErrorLaw
-from discreet.stats.means import DifferenceOf, MeanOf
-from discreet.stats.noisy_shares import Alternative, Noise, NoisyShares
-from discreet.stats.proportions import (
+from discreet.stats.inference.laws import ErrorLaw
+from discreet.stats.inference.means import DifferenceOf, MeanOf
+from discreet.stats.inference.noisy_shares import Alternative, Noise, NoisyShares
+from discreet.stats.inference.proportions import (
     SPENT,
     SmoothedNoise,
     TotalLaw,
     binomial,
     bisect_between,
 )
-from discreet.stats.two_proportions import Counts, Relation, largest_tails, tails
+from discreet.stats.inference.two_proportions import Counts, Relation, largest_tails, tails
 
 Floats = NDArray[np.float64]
 _NEARLY_NONE = 1e-2

@@ -23,7 +23,7 @@ from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.queries.shares import ShareProducts
 from discreet.stats import planned_tests
-from discreet.stats.noisy_shares import Alternative, Noise
+from discreet.stats.inference.noisy_shares import Alternative, Noise
 from discreet.stats.results import check_alternative
 
 Floats = NDArray[np.float64]

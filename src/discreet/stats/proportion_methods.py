@@ -18,12 +18,12 @@ from discreet.queries.sensitivity import Sensitivity
 from discreet.releases import Release
 from discreet.rows.containers import package
 from discreet.sql.running.explanation import IMAGINED, Explanation
-from discreet.stats.cells import one_row_each
+from discreet.stats.inference.proportions import ShareOfKnown, SmoothedNoise
 from discreet.stats.mean_methods import estimate, two_groups, two_levels
-from discreet.stats.proportions import ShareOfKnown, SmoothedNoise
 from discreet.stats.results import Estimate
-from discreet.stats.sample import Sample, StatisticsOfTable, sample, statistic
-from discreet.stats.share_divisions import division_by_value, division_of_two_shares
+from discreet.stats.samples.cells import one_row_each
+from discreet.stats.samples.sample import Sample, StatisticsOfTable, sample, statistic
+from discreet.stats.samples.share_divisions import division_by_value, division_of_two_shares
 from discreet.tables.grouped import By
 from discreet.tables.methods import Methods
 from discreet.tables.offer import Drawing, FoundFirst, Offer, TableRows

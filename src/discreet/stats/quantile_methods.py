@@ -18,10 +18,10 @@ from discreet.mechanisms.quantiles.quantile import BETWEEN
 from discreet.queries.space import Integers
 from discreet.releases import Release
 from discreet.sql.running.explanation import IMAGINED, Explanation
-from discreet.stats.cells import one_row_each
-from discreet.stats.noisy_shares import Alternative
+from discreet.stats.inference.noisy_shares import Alternative
 from discreet.stats.results import Estimate
-from discreet.stats.sample import StatisticsOfTable
+from discreet.stats.samples.cells import one_row_each
+from discreet.stats.samples.sample import StatisticsOfTable
 from discreet.tables.days import as_number
 from discreet.tables.methods import Between
 from discreet.tables.offer import Drawing, FoundFirst, Offer, TableRows, convert_release

@@ -11,7 +11,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import exactly
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.releases import Release
-from discreet.stats.noisy_shares import ALTERNATIVES, Alternative
+from discreet.stats.inference.noisy_shares import ALTERNATIVES, Alternative
 
 Of = Literal["population", "value"]
 

@@ -20,7 +20,7 @@ from discreet.ledger import Ledger, cost_of
 from discreet.mechanisms.counts.step_tallies import StepTallies
 from discreet.releases import NOT_PRIVATE
 from discreet.rows.containers import Data
-from discreet.stats.always_valid import Mixture, difference
+from discreet.stats.inference.always_valid import Mixture, difference
 from discreet.stats.results import Evidence, digits_for, p_text
 
 

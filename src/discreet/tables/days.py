@@ -8,7 +8,7 @@ from typing import Any
 from discreet.engines.duckdb.dialect import quote
 from discreet.errors import InvalidArgument
 from discreet.rows import number_of
-from discreet.sql.reading.ranges import day_of
+from discreet.sql.reading.values.ranges import day_of
 
 DAYS = ("date", "timestamp")
 EPOCH = datetime.date(1970, 1, 1)

@@ -18,7 +18,7 @@ from discreet.exact.rational import check_count
 from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy
 from discreet.releases import Release
-from discreet.sql.reading.domains import LARGEST_DOMAIN
+from discreet.sql.reading.values.domains import LARGEST_DOMAIN
 from discreet.sql.running.answer import Answer
 from discreet.sql.schema import Type
 from discreet.tables.days import DAYS, EPOCH, as_number, from_number, number_of_day

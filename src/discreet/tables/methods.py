@@ -25,7 +25,7 @@ from discreet.sql.bounded_rows import BoundedRows
 from discreet.sql.cubes import Cross, all_levels, crossed
 from discreet.sql.planner import Planner, new_opening
 from discreet.sql.reading.parse import Conditioned
-from discreet.sql.reading.ranges import day_of
+from discreet.sql.reading.values.ranges import day_of
 from discreet.sql.running.answer import CONFIDENCE
 from discreet.sql.schema import Column, Schema, Table, Type, implied_type, list_choices, validate_choice, validate_range
 from discreet.synthetic.table import SyntheticTable

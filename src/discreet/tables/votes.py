@@ -12,6 +12,8 @@ from discreet.mechanisms.selection.exponential import Exponential
 from discreet.mechanisms.selection.top_k import Peel, TopK, chooser_for
 from discreet.queries.sensitivity import Sensitivity
 from discreet.releases import Release
+from discreet.sql.measuring.groups import Groups
+from discreet.sql.measuring.measure import read_measures
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.pricing.automatic_bounds import share_of
@@ -19,8 +21,6 @@ from discreet.sql.pricing.bounds import rows_known
 from discreet.sql.pricing.found_rows import rows_bound
 from discreet.sql.question import Bounds
 from discreet.sql.reading.parse import Conditioned
-from discreet.sql.running.groups import Groups
-from discreet.sql.running.measure import read_measures
 from discreet.sql.terms import Terms
 from discreet.tables.offer import Drawing, in_words, old_line
 

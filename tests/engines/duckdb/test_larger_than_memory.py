@@ -28,7 +28,7 @@ from discreet.engines.duckdb import engine as duckdb
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.duckdb.spill import Spill
 from discreet.errors import EngineFailed, InvalidArgument
-from discreet.sql.running.compile import Statement
+from discreet.sql.measuring.compile import Statement
 
 from ...refusing import refuses
 

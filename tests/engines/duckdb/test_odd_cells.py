@@ -25,7 +25,7 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument
 from discreet.learn.streams import open_batches
 from discreet.sql.expressions import PARTS, UNITS, Call, Const, call
-from discreet.sql.running.rows import print_expression, safe
+from discreet.sql.measuring.rows import print_expression, safe
 
 from ...refusing import refuses
 from ..test_dialect import field, questions

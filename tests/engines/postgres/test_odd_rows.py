@@ -18,9 +18,9 @@ from discreet.engines.postgres.dialect import LONGEST
 from discreet.engines.postgres.engine import Postgres
 from discreet.errors import EngineFailed, InvalidArgument, NotAllowed
 from discreet.sql.expressions import PARTS, UNITS, Const, Expr, call, fits
-from discreet.sql.running.compile import Statement
-from discreet.sql.running.measure import read_measures
-from discreet.sql.running.rows import safe
+from discreet.sql.measuring.compile import Statement
+from discreet.sql.measuring.measure import read_measures
+from discreet.sql.measuring.rows import safe
 from discreet.sql.schema import Column, Schema, Table
 
 from ...refusing import refuses

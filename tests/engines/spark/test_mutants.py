@@ -13,9 +13,9 @@ from discreet.engines.spark import dialect as spark_dialect
 from discreet.engines.spark import engine as spark_engine
 from discreet.engines.spark import sessions as spark_sessions
 from discreet.errors import DiscreetError, EngineFailed
+from discreet.sql.measuring.compile import Statement
 from discreet.sql.question import Bounds
 from discreet.sql.reading.select import read_question
-from discreet.sql.running.compile import Statement
 from discreet.sql.schema import Column, Schema, Table
 
 from ..conftest import Lake

@@ -18,9 +18,9 @@ from discreet import testing
 from discreet.datasets.database import Database
 from discreet.engines.spark.engine import Spark
 from discreet.errors import EngineFailed, InvalidArgument
+from discreet.sql.measuring.compile import Statement
 from discreet.sql.question import Bounds
 from discreet.sql.reading.select import read_question
-from discreet.sql.running.compile import Statement
 from discreet.sql.schema import Column, Schema, Table
 
 from ...refusing import refuses

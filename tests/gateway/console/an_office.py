@@ -13,13 +13,13 @@ from typing import Any
 
 import httpx
 
-from discreet.gateway import accounts
+from discreet.gateway.books import accounts
+from discreet.gateway.books.tokens import COMMAND_LINE
 from discreet.gateway.console.site import Console
-from discreet.gateway.desk import make_app
-from discreet.gateway.desk_rates import Rate, Rates
+from discreet.gateway.desk.http import make_app
+from discreet.gateway.desk.rates import Rate, Rates
 from discreet.gateway.frames import Link
 from discreet.gateway.settings import Settings
-from discreet.gateway.tokens import COMMAND_LINE
 
 from ..small_house import SmallHouse
 

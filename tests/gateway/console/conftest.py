@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.gateway import accounts
-from discreet.gateway.tokens import COMMAND_LINE
+from discreet.gateway.books import accounts
+from discreet.gateway.books.tokens import COMMAND_LINE
 
 from ..served import Served
 from .browser import Browser, chromium

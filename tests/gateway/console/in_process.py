@@ -15,8 +15,8 @@ from urllib.parse import urlencode
 import httpx
 
 from discreet.gateway.console.site import Console
-from discreet.gateway.desk import make_app
-from discreet.gateway.desk_rates import Rate, Rates
+from discreet.gateway.desk.http import make_app
+from discreet.gateway.desk.rates import Rate, Rates
 from discreet.gateway.frames import Link
 from discreet.gateway.settings import load_settings
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import httpx
 
-from discreet.gateway import accounts
+from discreet.gateway.books import accounts
+from discreet.gateway.books.tokens import COMMAND_LINE
 from discreet.gateway.console.site import Console
 from discreet.gateway.settings import load_settings
-from discreet.gateway.tokens import COMMAND_LINE
 
 from ..a_desk import Running, desk
 from ..small_house import SmallHouse

@@ -12,10 +12,11 @@ import sqlglot
 from sqlglot import exp
 
 from discreet import drawing
-from discreet.gateway import questions
-from discreet.gateway.console import asking, charts, declared, guided_sql
+from discreet.gateway.books import questions
+from discreet.gateway.console import charts, declared, guided_sql
 from discreet.gateway.console.guided_sql import Choices, Filter, build_sql
-from discreet.gateway.worker import Worker
+from discreet.gateway.console.pages import asking
+from discreet.gateway.vault.worker import Worker
 from discreet.ledger.views import Replays
 from discreet.sql.running import written
 

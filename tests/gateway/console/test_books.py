@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from discreet.gateway import questions
-from discreet.gateway.console.budgets import forecast, thinned
+from discreet.gateway.books import questions
 from discreet.gateway.console.burndown import burn_down
-from discreet.gateway.console.histories import LONGEST_SQL, csv_of
+from discreet.gateway.console.pages.budgets import forecast, thinned
+from discreet.gateway.console.pages.histories import LONGEST_SQL, csv_of
 from discreet.gateway.console.tiles import Shown, shown_from
 
 from ..house import BY_CITY, COUNT

@@ -8,11 +8,11 @@ import json
 import httpx
 import pytest
 
-from discreet.gateway.console import histories
+from discreet.gateway.console.pages import histories
 from discreet.gateway.console.site import Console
 from discreet.gateway.console.visit import Fields
-from discreet.gateway.desk import Request, make_app
-from discreet.gateway.desk_rates import Rate, Rates
+from discreet.gateway.desk.http import Request, make_app
+from discreet.gateway.desk.rates import Rate, Rates
 from discreet.gateway.frames import Frame
 from discreet.gateway.settings import Settings
 

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import httpx
 import pytest
 
-from discreet.gateway.console.pages import PAGES
+from discreet.gateway.console.pages.every_page import PAGES
 from discreet.gateway.console.site import HERE, NAVIGATION
 
 from .conftest import ACCOUNTS

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.gateway.console import formats
-from discreet.gateway.console.budgets import forecast
-from discreet.gateway.console.risks import described
+from discreet.gateway.console.pages.budgets import forecast
+from discreet.gateway.console.pages.risks import described
 from discreet.gateway.console.site import HERE
-from discreet.ledger.record import to_text
+from discreet.ledger.texts.record import to_text
 
 _SLACK = Fraction(1, 10**11)
 

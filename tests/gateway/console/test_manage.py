@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import discreet as dp
-from discreet.gateway import inspection
-from discreet.gateway.tokens import COMMAND_LINE
+from discreet.gateway.books.tokens import COMMAND_LINE
+from discreet.gateway.vault import inspection
 
 from ...refusing import refuses
 from .an_office import PEOPLE, URL, Office, Person, office
@@ -281,7 +281,7 @@ def test_a_proposal_and_its_difference(desk: Office) -> None:
 
 
 def test_open_decisions_are_what_is_not_declared(desk: Office) -> None:
-    from discreet.gateway.console.policy import undecided
+    from discreet.gateway.console.pages.policy import undecided
 
     described = desk.house.value(desk.token("alice"), "tables")
     assert list(undecided(described)) == []
@@ -314,7 +314,7 @@ def test_the_records_are_verified(desk: Office) -> None:
 
 
 def test_a_record_that_is_too_long_is_refused(desk: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.gateway.inspection.MOST_ENTRIES", 1)
+    monkeypatch.setattr("discreet.gateway.vault.inspection.MOST_ENTRIES", 1)
     reply = desk.person("aude").post("/record/verify")
     assert "gateway-verify-size" in reply.text
 
@@ -343,7 +343,7 @@ def test_the_trail_is_searched(desk: Office) -> None:
 
 
 def test_a_search_of_the_trail_is_short(desk: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.gateway.inspection.SEARCHED", 2)
+    monkeypatch.setattr("discreet.gateway.vault.inspection.SEARCHED", 2)
     token = desk.token("olga")
     found = desk.house.value(token, "trail", who="nobody-at-all", before=9)
     assert (found["lines"], found["older"]) == ([], 7)

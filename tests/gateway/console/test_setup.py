@@ -19,14 +19,14 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dp
-from discreet.gateway.console.pages import SETUP
+from discreet.gateway.books.tokens import digest_of
+from discreet.gateway.console.pages.every_page import SETUP
 from discreet.gateway.console.site import Console
 from discreet.gateway.first_run import FirstRun as Starter
 from discreet.gateway.frames import serve_frames
 from discreet.gateway.settings import Settings, load_settings
 from discreet.gateway.setup.office import FirstRun, shown_url
 from discreet.gateway.setup.source import Source, read_source
-from discreet.gateway.tokens import digest_of
 
 from ...refusing import refuses
 from .an_office import Desk, Person, secret_of

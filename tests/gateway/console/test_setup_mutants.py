@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from discreet.gateway import audit, inspection
+from discreet.gateway.books import audit
+from discreet.gateway.books.tokens import COMMAND_LINE, Caller, digest_of
 from discreet.gateway.frames import Frame
 from discreet.gateway.setup import office
 from discreet.gateway.setup.office import FirstRun
 from discreet.gateway.setup.source import Source, read_source
-from discreet.gateway.tokens import COMMAND_LINE, Caller, digest_of
+from discreet.gateway.vault import inspection
 
 from ..books import Clinic
 
@@ -155,7 +156,7 @@ BUGS = {
 
 def plant(monkeypatch: pytest.MonkeyPatch, bug: Bug) -> None:
     """Put a changed copy of a function in place of the right one."""
-    from discreet.gateway import offices
+    from discreet.gateway.books import offices
 
     right = getattr(bug.place, bug.name)
     source = textwrap.dedent(inspect.getsource(inspect.unwrap(right)))

@@ -16,12 +16,12 @@ from decimal import Decimal
 from typing import Any
 
 from discreet.errors import DiscreetError
-from discreet.gateway.desk_rates import Gate, Rates
+from discreet.gateway.books.scram import Exchanges, Sessions
+from discreet.gateway.books.store import GatewayStore
+from discreet.gateway.desk.rates import Gate, Rates
 from discreet.gateway.frames import Frame, json_bytes, refusal
-from discreet.gateway.scram import Exchanges, Sessions
-from discreet.gateway.store import GatewayStore
+from discreet.gateway.wire.format.values import Column, Copy, Described, Notice, Refusal, Result
 from discreet.gateway.wire.server import Places, WireServer
-from discreet.gateway.wire.values import Column, Copy, Described, Notice, Refusal, Result
 
 DAY = datetime.date(2024, 2, 29)
 MOMENT = datetime.datetime(1999, 12, 31, 23, 59, 59, 250_000)

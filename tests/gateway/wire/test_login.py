@@ -12,10 +12,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from discreet.gateway.desk_rates import Rates
-from discreet.gateway.desk_server import tls_context
+from discreet.gateway.desk.rates import Rates
+from discreet.gateway.desk.server import tls_context
 from discreet.gateway.settings import Settings
-from discreet.gateway.wire import handshake, messages
+from discreet.gateway.wire import handshake
+from discreet.gateway.wire.format import messages
 from discreet.gateway.wire.login import certificate_hash
 from discreet.gateway.wire.server import Places
 

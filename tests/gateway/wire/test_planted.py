@@ -12,9 +12,9 @@ import pytest
 import scramp
 
 from discreet.errors import NotAllowed
-from discreet.gateway import scram, tokens
-from discreet.gateway.scram import Exchanges
-from discreet.gateway.tokens import Callers
+from discreet.gateway.books import scram, tokens
+from discreet.gateway.books.scram import Exchanges
+from discreet.gateway.books.tokens import Callers
 from discreet.gateway.wire import dialog, handshake
 from discreet.gateway.wire.cancels import Cancels
 from discreet.gateway.wire.dialog import Dialog

@@ -15,8 +15,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from discreet.gateway import accounts
-from discreet.gateway.tokens import COMMAND_LINE
+from discreet.gateway.books import accounts
+from discreet.gateway.books.tokens import COMMAND_LINE
 from discreet.gateway.wire.session import KNOWN_FOR
 
 from ..certificates import write_certificate

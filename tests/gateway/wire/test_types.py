@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.gateway.wire import types
-from discreet.gateway.wire.types import BINARY, TEXT, float_text, read_value, writer
-from discreet.gateway.wire.values import TYPES, Refusal
+from discreet.gateway.wire.format import types
+from discreet.gateway.wire.format.types import BINARY, TEXT, float_text, read_value, writer
+from discreet.gateway.wire.format.values import TYPES, Refusal
 
 from .a_wire import EVERYTHING
 from .conftest import Doors

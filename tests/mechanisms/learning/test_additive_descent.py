@@ -15,11 +15,11 @@ from discreet import testing
 from discreet.audit.auditor import audit
 from discreet.exact.rational import exactly
 from discreet.guarantees.privacy_loss.compose import compose
-from discreet.mechanisms.learning.additive_descent import AdditiveDescent
-from discreet.rows import binned
-from discreet.rows.binned import BinnedExamples, BinTables, exact_product
-from discreet.rows.examples import unit_of
-from discreet.rows.losses import Huber, Logistic, Softmax
+from discreet.mechanisms.learning.descent.additive import AdditiveDescent
+from discreet.rows.gradients import binned
+from discreet.rows.gradients.binned import BinnedExamples, BinTables, exact_product
+from discreet.rows.gradients.examples import unit_of
+from discreet.rows.gradients.losses import Huber, Logistic, Softmax
 
 from ...refusing import refuses
 

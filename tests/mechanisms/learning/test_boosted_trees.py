@@ -16,9 +16,9 @@ from discreet.exact.rational import exactly
 from discreet.guarantees.privacy_loss.compose import compose
 from discreet.mechanisms.learning import boosted_trees
 from discreet.mechanisms.learning.boosted_trees import SHAPES, BoostedTrees, Signal, leaf_sensitivity
-from discreet.rows import leaves
-from discreet.rows.leaves import Bins, LeafRows, Tree, public_words, slope_unit
-from discreet.rows.losses import Huber, Logistic, Softmax
+from discreet.rows.gradients import leaves
+from discreet.rows.gradients.leaves import Bins, LeafRows, Tree, public_words, slope_unit
+from discreet.rows.gradients.losses import Huber, Logistic, Softmax
 
 from ...refusing import refuses
 

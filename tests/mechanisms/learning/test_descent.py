@@ -15,13 +15,13 @@ from discreet import testing
 from discreet.audit.auditor import audit
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
 from discreet.guarantees.guarantee import GaussianTradeoff
-from discreet.mechanisms.learning.descent import NOISE, Descent
-from discreet.mechanisms.learning.descent_error import best_rate
-from discreet.mechanisms.learning.excess_risk import Descended, laplace_term, noise_term
-from discreet.mechanisms.learning.plain_descent import enough_steps, plain_descent
+from discreet.mechanisms.learning.descent.descent import NOISE, Descent
+from discreet.mechanisms.learning.descent.error import best_rate
+from discreet.mechanisms.learning.descent.excess_risk import Descended, laplace_term, noise_term
+from discreet.mechanisms.learning.descent.plain import enough_steps, plain_descent
 from discreet.rows.convex import Affine, Box, Projection, Simplex, WithinRadius, region_of
-from discreet.rows.examples import Examples, unit_of
-from discreet.rows.losses import Huber, Logistic, Pinball, Softmax
+from discreet.rows.gradients.examples import Examples, unit_of
+from discreet.rows.gradients.losses import Huber, Logistic, Pinball, Softmax
 
 from ...refusing import refuses
 

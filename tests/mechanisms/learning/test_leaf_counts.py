@@ -15,7 +15,7 @@ from discreet import testing
 from discreet.exact.rational import exactly
 from discreet.mechanisms.learning import leaf_counts
 from discreet.mechanisms.learning.leaf_counts import UNIT, LeafCounts, forest_sensitivity
-from discreet.rows.leaves import Bins, LeafRows
+from discreet.rows.gradients.leaves import Bins, LeafRows
 
 from ...refusing import refuses
 from .test_boosted_trees import BINS, CODES, REPLACED, TARGETS, check_by_audit

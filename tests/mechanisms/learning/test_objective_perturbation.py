@@ -19,11 +19,11 @@ import discreet as dp
 from discreet import testing
 from discreet.guarantees.conversions import gaussian_delta
 from discreet.guarantees.privacy_loss.compose import compose
-from discreet.mechanisms.learning.certified_minimum import Problem, minimum
-from discreet.mechanisms.learning.minimizer_pair import MinimizerPair
-from discreet.mechanisms.learning.objective_perturbation import ObjectivePerturbation
+from discreet.mechanisms.learning.minimizers.certified_minimum import Problem, minimum
+from discreet.mechanisms.learning.minimizers.minimizer_pair import MinimizerPair
+from discreet.mechanisms.learning.minimizers.objective_perturbation import ObjectivePerturbation
 from discreet.mechanisms.noise.norm_gamma import NormGamma, _Normal
-from discreet.rows.losses import Huber, HuberHinge, Logistic, Softmax
+from discreet.rows.gradients.losses import Huber, HuberHinge, Logistic, Softmax
 
 from ...refusing import refuses
 

@@ -15,9 +15,12 @@ import httpx
 import pytest
 
 from discreet.errors import InvalidArgument
-from discreet.shuffle.channel import analyzer_service, keys, page, service, shuffler_service
+from discreet.shuffle.channel import keys
 from discreet.shuffle.channel.client import Client, ask_for_token
-from discreet.shuffle.channel.page import draw_page
+from discreet.shuffle.channel.services import analyzer as analyzer_service
+from discreet.shuffle.channel.services import page, service
+from discreet.shuffle.channel.services import shuffler as shuffler_service
+from discreet.shuffle.channel.services.page import draw_page
 from discreet.shuffle.channel.shuffler import Shuffler
 from discreet.shuffle.channel.task import Task
 

@@ -20,7 +20,7 @@ import discreet as dp
 from discreet import shuffle
 from discreet.cli.shuffle.options import files_of
 from discreet.errors import BudgetExhausted, InvalidArgument
-from discreet.ledger.sqlite import log_ahead
+from discreet.ledger.stores.sqlite import log_ahead
 from discreet.shuffle.channel import database, keys, wire
 from discreet.shuffle.channel.client import Client
 from discreet.shuffle.channel.shuffler import Shuffler

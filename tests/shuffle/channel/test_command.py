@@ -16,7 +16,7 @@ from discreet.cli import main
 from discreet.cli.shuffle.options import files_of
 from discreet.errors import InvalidArgument
 from discreet.shuffle.channel import client, keys
-from discreet.shuffle.channel.page import draw_page
+from discreet.shuffle.channel.services.page import draw_page
 from discreet.shuffle.channel.task import Task
 from discreet.shuffle.simulation import Simulation, TrustModel
 

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from discreet import shuffle
 from discreet.errors import InvalidArgument
 from discreet.shuffle.bit_sums import bit_sum
-from discreet.shuffle.channel import keys, service, wire
+from discreet.shuffle.channel import keys, wire
 from discreet.shuffle.channel.client import Client, uploads
 from discreet.shuffle.channel.opening import Openers
+from discreet.shuffle.channel.services import service
 from discreet.shuffle.channel.task import Task, canonical
 from discreet.shuffle.histograms import METHODS, histogram
 

@@ -19,7 +19,7 @@ from discreet.shuffle.channel import keys, spark_job, wire
 from discreet.shuffle.channel.analyzer import Analyzer, check
 from discreet.shuffle.channel.client import Client
 from discreet.shuffle.channel.results import AnalyzerStore
-from discreet.shuffle.channel.service import Listening, serve
+from discreet.shuffle.channel.services.service import Listening, serve
 from discreet.shuffle.channel.shuffler import Shuffler
 from discreet.shuffle.channel.store import ShufflerStore
 from discreet.shuffle.channel.task import Task

@@ -20,8 +20,10 @@ from fuzz.wire_model import Request
 import discreet as dp
 from discreet.cli.shuffle.options import files_of
 from discreet.errors import NotAllowed
-from discreet.shuffle.channel import analyzer_service, keys, shuffler_service, wire
+from discreet.shuffle.channel import keys, wire
 from discreet.shuffle.channel.client import Client
+from discreet.shuffle.channel.services import analyzer as analyzer_service
+from discreet.shuffle.channel.services import shuffler as shuffler_service
 from discreet.shuffle.channel.task import Task
 
 from ...refusing import refuses

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from discreet.errors import InvalidArgument
-from discreet.shuffle.channel.service import Listening
+from discreet.shuffle.channel.services.service import Listening
 
 from ...refusing import refuses
 from .polls import make_poll, serve

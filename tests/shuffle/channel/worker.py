@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from polls import Poll, counts, finish
 
-from discreet.ledger.postgres import PostgresStore
-from discreet.ledger.sqlite import SqliteStore
+from discreet.ledger.stores.postgres import PostgresStore
+from discreet.ledger.stores.sqlite import SqliteStore
 from discreet.shuffle.channel import analyzer, keys, results, store
 
 REPORTS = 10

@@ -14,7 +14,7 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.guarantees.guarantee import NoLoss
-from discreet.ledger import measured
+from discreet.ledger.reports import measured
 from discreet.sql.estimates import cells, deciding, points, shown, sources
 from discreet.sql.estimates.cells import MOST_GROUPS
 from discreet.sql.estimates.written import read_linear

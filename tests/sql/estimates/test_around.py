@@ -18,9 +18,9 @@ from discreet.datasets.database import Database
 from discreet.sql.estimates import around
 from discreet.sql.estimates.around import Around, groups_around
 from discreet.sql.estimates.written import read_linear
+from discreet.sql.measuring.measure import read_measures
 from discreet.sql.question import Key
 from discreet.sql.running import answering, stored
-from discreet.sql.running.measure import read_measures
 
 from ...refusing import refuses
 from .asking import ROWS as SMALL_TABLE

@@ -10,8 +10,8 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.gateway import worker
-from discreet.ledger import measured
+from discreet.gateway.vault import worker
+from discreet.ledger.reports import measured
 from discreet.ledger.views import Watched
 from discreet.sql.estimates import cells, law, shown, sources
 from discreet.sql.estimates.law import SumLaw

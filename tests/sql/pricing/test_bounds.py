@@ -22,10 +22,10 @@ import discreet as dp
 from discreet.datasets.database import Database
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.sql.expressions import Const
+from discreet.sql.measuring.compile import Statement
+from discreet.sql.measuring.measure import read_measures
 from discreet.sql.pricing.price import contribution
-from discreet.sql.running.compile import Statement
 from discreet.sql.running.intervals import Columns
-from discreet.sql.running.measure import read_measures
 from discreet.sql.running.shown import shown_rows
 from discreet.sql.schema import Column, Schema, Table
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet.datasets.database import Database
 from discreet.engines.duckdb.engine import DuckDB
+from discreet.sql.measuring.measure import read_measures
+from discreet.sql.measuring.rows import rows_of
 from discreet.sql.pricing import bounds
 from discreet.sql.pricing.price import contribution
 from discreet.sql.pricing.relation import Few
 from discreet.sql.reading.select import read_question
-from discreet.sql.running.measure import read_measures
-from discreet.sql.running.rows import rows_of
 from discreet.sql.schema import Column, Schema, Table
 
 from ...refusing import refuses

@@ -7,9 +7,9 @@ import datetime
 import pyarrow as pa
 import pytest
 
-from discreet.sql.reading import domains
-from discreet.sql.reading.domains import LARGEST_DOMAIN
 from discreet.sql.reading.select import read_question
+from discreet.sql.reading.values import domains
+from discreet.sql.reading.values.domains import LARGEST_DOMAIN
 from discreet.sql.schema import Column, Found, Schema, Table
 
 from ..connecting import connected, rows_of

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet.datasets.database import Database
 from discreet.engines.duckdb.engine import DuckDB
+from discreet.sql.measuring.measure import read_measures
 from discreet.sql.pricing.price import contribution
 from discreet.sql.question import Bounds
-from discreet.sql.running.measure import read_measures
 from discreet.sql.schema import Column, Schema, Table
 
 from ...refusing import refuses

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import discreet as dp
-from discreet.gateway.planning import instead_of, planned
+from discreet.gateway.vault.planning import instead_of, planned
 
 OPTIONS = {"epsilon": 1.0}
 

@@ -18,8 +18,8 @@ from discreet.datasets.database import Database
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument, NotAllowed, QueryError
 from discreet.mechanisms.selection.threshold import KeySelection
+from discreet.sql.measuring.compile import added
 from discreet.sql.running import answer as answers
-from discreet.sql.running.compile import added
 from discreet.sql.running.shown import round_counts
 from discreet.sql.schema import Column, Schema, Table, validate_range
 

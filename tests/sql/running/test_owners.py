@@ -8,8 +8,8 @@ from itertools import product
 
 import pytest
 
-from discreet.sql.running import owners, rows
-from discreet.sql.running.rows import rows_of
+from discreet.sql.measuring import owners, rows
+from discreet.sql.measuring.rows import rows_of
 
 from ..reading.test_paths import data_of, database
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dp
-from discreet.sql.running.measure import read_measures
+from discreet.sql.measuring.measure import read_measures
 
 from ..connecting import connected, rows_of
 

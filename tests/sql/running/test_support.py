@@ -12,8 +12,8 @@ import pytest
 
 import discreet as dp
 from discreet.rows.key_columns import KeyColumns
+from discreet.sql.measuring.support import Support, _Turns, count_supported
 from discreet.sql.pricing.found_rows import support_bound
-from discreet.sql.running.support import Support, _Turns, count_supported
 
 from ..connecting import connected, rows_of
 
@@ -83,7 +83,7 @@ def one_after_another(people: dict[int, list[int]], most: int) -> set[int]:
 @pytest.mark.parametrize("few", [0, 2, 32])
 def test_many_turns_at_once_take_what_turns_take(monkeypatch, few):
     """Whether all people are asked at once, or one by one, or some."""
-    monkeypatch.setattr("discreet.sql.running.support._FEW", few)
+    monkeypatch.setattr("discreet.sql.measuring.support._FEW", few)
     crowd = {person: [(person * step) % 60 for step in range(1, 1 + person % 9)] for person in range(100)}
     for people in (*small_tables(60), {person: list(dict.fromkeys(own)) for person, own in crowd.items()}):
         for most in (1, 2, 3):
@@ -98,7 +98,7 @@ def forgetful(self, asking):
 
 def test_mutant_who_loses_an_item_asks_no_more(monkeypatch):
     """Then one person more takes away what somebody else would have taken."""
-    monkeypatch.setattr("discreet.sql.running.support._FEW", 0)
+    monkeypatch.setattr("discreet.sql.measuring.support._FEW", 0)
     monkeypatch.setattr(_Turns, "_ask", forgetful)
     with pytest.raises(AssertionError):
         check_neighbors(taken_by)

@@ -2,7 +2,6 @@
 
 import typer
 
-from discreet.cli.manual import manual
 from discreet.cli.shuffle import (
     analyzer,
     check,
@@ -17,6 +16,7 @@ from discreet.cli.shuffle import (
     tokens,
     vouchers,
 )
+from discreet.cli.terminal.manual import manual
 
 
 def shuffle() -> None:

@@ -21,7 +21,7 @@ from discreet.cli.shuffle.options import (
 from discreet.guarantees.guarantee import Approx
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
-from discreet.ledger.store import URLS
+from discreet.ledger.stores.store import URLS
 
 if TYPE_CHECKING:
     from discreet.shuffle.channel.task import Task
@@ -55,10 +55,12 @@ def analyzer(
       $ discreet shuffle analyzer poll.toml --host 0.0.0.0 \\
                          --certificate tls.pem --certificate-key tls.key
     """
-    from discreet.shuffle.channel import analyzer_service, keys, service
+    from discreet.shuffle.channel import keys
     from discreet.shuffle.channel.analyzer import Analyzer
     from discreet.shuffle.channel.opening import Openers
     from discreet.shuffle.channel.results import AnalyzerStore
+    from discreet.shuffle.channel.services import analyzer as analyzer_service
+    from discreet.shuffle.channel.services import service
     from discreet.shuffle.channel.task import Task
 
     at = service.Listening(

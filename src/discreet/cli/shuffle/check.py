@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli import completion
-from discreet.cli.output import clean
+from discreet.cli.terminal import completion
+from discreet.cli.terminal.output import clean
 from discreet.errors import InvalidArgument, ServiceUnavailable
 from discreet.extras import need
 

@@ -14,8 +14,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from discreet.cli.output import clean
 from discreet.cli.shuffle.options import TaskFile, files_of
+from discreet.cli.terminal.output import clean
 from discreet.errors import BudgetExhausted, DiscreetError, InvalidArgument, ServiceUnavailable
 from discreet.extras import need
 
@@ -44,7 +44,7 @@ def close(
       $ discreet shuffle close poll.toml --discard
     """
     from discreet.shuffle.channel import keys
-    from discreet.shuffle.channel.page import draw_page
+    from discreet.shuffle.channel.services.page import draw_page
     from discreet.shuffle.channel.task import Task
 
     known, files = Task.load(task), files_of(task)

@@ -43,8 +43,10 @@ def issuer(
     Examples:
       $ discreet shuffle issuer poll.toml --people people.txt
     """
-    from discreet.shuffle.channel import admission, issuer_service, service
+    from discreet.shuffle.channel import admission
     from discreet.shuffle.channel.issuer import Issuer, IssuerStore
+    from discreet.shuffle.channel.services import issuer as issuer_service
+    from discreet.shuffle.channel.services import service
     from discreet.shuffle.channel.task import Task
 
     at = service.Listening(

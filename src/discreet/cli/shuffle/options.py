@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from discreet.cli import completion
+from discreet.cli.terminal import completion
 from discreet.errors import InvalidArgument
 
 ASKED, PROMISED, SERVED = "What is asked", "What is promised", "Where the services are"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli import completion
-from discreet.cli.output import clean
 from discreet.cli.shuffle.options import TaskFile, files_of
+from discreet.cli.terminal import completion
+from discreet.cli.terminal.output import clean
 from discreet.errors import InvalidArgument, NotAllowed
 
 if TYPE_CHECKING:

@@ -57,8 +57,10 @@ def shuffler(
                          --certificate tls.pem --certificate-key tls.key
       $ discreet shuffle shuffler poll.toml --host 10.0.0.5 --behind-proxy
     """
-    from discreet.shuffle.channel import keys, service, shuffler_service
+    from discreet.shuffle.channel import keys
     from discreet.shuffle.channel.opening import Openers
+    from discreet.shuffle.channel.services import service
+    from discreet.shuffle.channel.services import shuffler as shuffler_service
     from discreet.shuffle.channel.shuffler import Shuffler
     from discreet.shuffle.channel.store import ShufflerStore
     from discreet.shuffle.channel.task import Task

@@ -26,7 +26,7 @@ def simulate(
       $ discreet shuffle simulate
       $ discreet shuffle simulate --clients 100000 --choices 8 --chart errors.png
     """
-    from discreet.cli.output import check_picture
+    from discreet.cli.terminal.output import check_picture
     from discreet.shuffle.simulation import simulate
 
     if chart is not None:

@@ -27,9 +27,9 @@ from discreet.queries.numeric import Sum, VectorSum
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rows.arrays import is_spark_dataframe
 from discreet.rows.arrow import Batch, Targets, from_arrow, unlabelled
-from discreet.rows.partitions import SpreadStream, Whole, Work
+from discreet.rows.gradients.partitions import SpreadStream, Whole, Work
+from discreet.rows.gradients.stream import Stream
 from discreet.rows.rounding import RoundedBatches
-from discreet.rows.stream import Stream
 
 Pass = Callable[[Iterator[Any], int], Iterable[bytes]]
 """From the record batches of a partition, and its number, to what comes back of it."""

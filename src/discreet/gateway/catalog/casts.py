@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from discreet.gateway.catalog.scopes import Value, call, cast, number, refuse, text
 from discreet.gateway.catalog.types import REFERENCES, TEXTS, UNKNOWN, element_of, is_array, is_record
-from discreet.gateway.wire.values import Refusal
+from discreet.gateway.wire.format.values import Refusal
 
 if TYPE_CHECKING:
     from discreet.gateway.catalog.translate import Translator

@@ -18,7 +18,7 @@ from discreet.gateway.catalog.lookups import Asking, Lookups
 from discreet.gateway.catalog.scopes import name_of
 from discreet.gateway.catalog.translate import Relation, Translator
 from discreet.gateway.catalog.types import REFERENCES, UNKNOWN, element_of, is_array, is_record
-from discreet.gateway.wire.values import NAMES, TYPES, Column, Described, Refusal
+from discreet.gateway.wire.format.values import NAMES, TYPES, Column, Described, Refusal
 
 SECONDS = 2.0
 """How long one statement may run."""

@@ -39,7 +39,7 @@ from discreet.gateway.catalog.types import (
     merge,
     read_type,
 )
-from discreet.gateway.wire.values import Refusal
+from discreet.gateway.wire.format.values import Refusal
 
 if TYPE_CHECKING:
     from discreet.gateway.catalog.translate import Translator

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from discreet.gateway.wire.values import TYPES
+from discreet.gateway.wire.format.values import TYPES
 
 SHOWN = 20
 """At most so many choices of a column are named in its comment."""

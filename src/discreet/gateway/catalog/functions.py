@@ -12,7 +12,7 @@ from discreet.gateway.catalog.casts import as_text, cast_value
 from discreet.gateway.catalog.scopes import Value, call, cast, null, number, refuse, text
 from discreet.gateway.catalog.signatures import AGGREGATES, ALWAYS, LOOKUPS, NATIVE, NOTHING, RENAMED, ROWS_OF
 from discreet.gateway.catalog.types import TEXTS, array_of, element_of, is_array, record_of
-from discreet.gateway.wire.values import Refusal
+from discreet.gateway.wire.format.values import Refusal
 
 if TYPE_CHECKING:
     from discreet.gateway.catalog.translate import Translator

@@ -11,7 +11,7 @@ from typing import Any
 
 from discreet.gateway.catalog.objects import DATABASE, PUBLIC, ROLE
 from discreet.gateway.catalog.snapshot import Kept
-from discreet.gateway.wire.values import Refusal
+from discreet.gateway.wire.format.values import Refusal
 
 CATALOG = 11
 LONGEST, MOST_VALUES = 1_000_000, 100_000

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from discreet.gateway.catalog.types import UNKNOWN, stored_as
-from discreet.gateway.wire.values import Column, Refusal
+from discreet.gateway.wire.format.values import Column, Refusal
 
 
 class Value(NamedTuple):

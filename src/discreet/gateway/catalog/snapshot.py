@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from discreet.gateway.wire.values import Column
+from discreet.gateway.wire.format.values import Column
 
 Row = dict[str, Any]
 

@@ -28,7 +28,7 @@ from discreet.gateway.catalog.scopes import (
 )
 from discreet.gateway.catalog.signatures import ROWS_OF
 from discreet.gateway.catalog.types import REFERENCES, UNKNOWN, choose_parameter, fields_of, is_record, merge
-from discreet.gateway.wire.values import Column, Refusal
+from discreet.gateway.wire.format.values import Column, Refusal
 
 _SELECT = ("with_", "expressions", "distinct", "from_", "joins", "laterals", "where", "group", "having", "order")
 _MOST_NODES = 20_000

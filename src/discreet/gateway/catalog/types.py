@@ -7,7 +7,7 @@ from functools import reduce
 
 from sqlglot import exp
 
-from discreet.gateway.wire.values import TYPES, Refusal
+from discreet.gateway.wire.format.values import TYPES, Refusal
 
 UNKNOWN = "unknown"
 """The type of a quoted literal, of NULL and of a parameter, until something next to it tells."""

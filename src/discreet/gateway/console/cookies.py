@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from discreet.errors import NotAllowed
 
 if TYPE_CHECKING:
-    from discreet.gateway.desk import Request
+    from discreet.gateway.desk.http import Request
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{1,200}")
 _HOST = re.compile(r"(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")

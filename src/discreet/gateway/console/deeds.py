@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.gateway.console.visit import Refusal, Visit
-from discreet.gateway.desk_replies import Refused, Reply
+from discreet.gateway.desk.replies import Refused, Reply
 
 _MOST = 10**12
 

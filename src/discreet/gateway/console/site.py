@@ -14,13 +14,13 @@ from discreet.errors import DiscreetError
 from discreet.extras import need
 from discreet.gateway.console import formats
 from discreet.gateway.console.visit import Call, Refusal, Visit
-from discreet.gateway.desk_replies import FAILED, Refused, Reply, check_method, problem
+from discreet.gateway.desk.paths import Paths, Place
+from discreet.gateway.desk.replies import FAILED, Refused, Reply, check_method, problem
 from discreet.gateway.frames import Frame
-from discreet.gateway.paths import Paths, Place
 from discreet.gateway.settings import Settings
 
 if TYPE_CHECKING:
-    from discreet.gateway.desk import Request
+    from discreet.gateway.desk.http import Request
 
 HERE = Path(__file__).parent
 TYPES = {".css": b"text/css; charset=utf-8", ".js": b"text/javascript; charset=utf-8", ".svg": b"image/svg+xml"}
@@ -67,7 +67,7 @@ class Console:
     """The pages of one gateway."""
 
     def __init__(self, settings: Settings, pages: Sequence[Page] | None = None) -> None:
-        from discreet.gateway.console.pages import PAGES
+        from discreet.gateway.console.pages.every_page import PAGES
 
         jinja2 = need("jinja2", "gateway", "the console")
         self.settings = settings
@@ -106,7 +106,7 @@ class Console:
 
     def enter(self, request: Request, frame: Frame) -> Reply:
         """The first page, after the login provider has said who is there; or the login page, if the vault refuses."""
-        from discreet.gateway.console.entrance import session_header
+        from discreet.gateway.console.pages.entrance import session_header
 
         visit = Visit(self, request, _no_vault, {})
         if frame.header.get("ok") is not True:

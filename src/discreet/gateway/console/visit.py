@@ -10,12 +10,12 @@ from urllib.parse import parse_qs, quote, urlencode
 
 from discreet.errors import InvalidArgument
 from discreet.gateway.console.cookies import check_form, check_from_here, form_secret
-from discreet.gateway.desk_replies import OF_CODES, OF_KINDS, Reply
+from discreet.gateway.desk.replies import OF_CODES, OF_KINDS, Reply
 from discreet.gateway.frames import Frame
 
 if TYPE_CHECKING:
     from discreet.gateway.console.site import Console
-    from discreet.gateway.desk import Request
+    from discreet.gateway.desk.http import Request
 
 HTML = b"text/html; charset=utf-8"
 POLICY = (

@@ -28,7 +28,7 @@ from discreet.datasets.drafts import (
 from discreet.datasets.policy import Policy, policy_in
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_delta, check_epsilon
-from discreet.gateway.accounts import check_name
+from discreet.gateway.books.accounts import check_name
 from discreet.gateway.settings import LONGEST, seconds_in, settings_of
 from discreet.gateway.setup.source import Source
 from discreet.sql.schema import KEYS, ORDERED, validate_bound

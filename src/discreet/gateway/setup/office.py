@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError, InvalidArgument
-from discreet.gateway import accounts
+from discreet.gateway.books import accounts
+from discreet.gateway.books.offices import check_arguments
+from discreet.gateway.books.plain import time_text
+from discreet.gateway.books.store import GatewayStore
+from discreet.gateway.books.tokens import COMMAND_LINE, SESSION, digest_of, login_error, new_token
 from discreet.gateway.frames import BadFrame, Frame, refusal
-from discreet.gateway.offices import check_arguments
-from discreet.gateway.plain import time_text
 from discreet.gateway.settings import settings_of
 from discreet.gateway.setup import draft as drafts
 from discreet.gateway.setup.source import Source
-from discreet.gateway.store import GatewayStore
-from discreet.gateway.tokens import COMMAND_LINE, SESSION, digest_of, login_error, new_token
 from discreet.ledger import Ledger
 
 ACCOUNT = "(first run)"
@@ -199,7 +199,7 @@ _VERBS: dict[str, tuple[Callable[[FirstRun, Mapping[str, Any]], dict[str, Any]],
 
 def json_frame(content: Any) -> Frame:
     """A reply in JSON."""
-    from discreet.gateway.vault import json_frame as made
+    from discreet.gateway.vault.vault import json_frame as made
 
     return made(content)
 

@@ -12,10 +12,9 @@ from weakref import WeakKeyDictionary
 from discreet.errors import DiscreetError
 from discreet.gateway.frames import Frame
 from discreet.gateway.wire.errors import refusal_in, refusal_of
+from discreet.gateway.wire.format.values import Column, Described, Notice, Refusal
 from discreet.gateway.wire.options import Options, Settings, options_of
-from discreet.gateway.wire.parameters import Columns, Parameter, literals_of, parameters_of
 from discreet.gateway.wire.rehearsal import made_up
-from discreet.gateway.wire.rewriting import ERRORS, Rewritten, rewritten
 from discreet.gateway.wire.shapes import (
     Field,
     answer_in,
@@ -25,9 +24,10 @@ from discreet.gateway.wire.shapes import (
     named_fields,
     rows_of,
 )
-from discreet.gateway.wire.statement import Statement
-from discreet.gateway.wire.values import Column, Described, Notice, Refusal
-from discreet.ledger.record import read_guarantee
+from discreet.gateway.wire.text.parameters import Columns, Parameter, literals_of, parameters_of
+from discreet.gateway.wire.text.rewriting import ERRORS, Rewritten, rewritten
+from discreet.gateway.wire.text.statement import Statement
+from discreet.ledger.texts.record import read_guarantee
 
 _MOST_REMEMBERED, _LONGEST_REMEMBERED = 200, 2**15
 _OF_PLANS = ("epsilon", "delta", "within", "confidence", "parts")

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from discreet.gateway.wire.values import Column, Described
+from discreet.gateway.wire.format.values import Column, Described
 
 _MOST = 16
 

@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from discreet.errors import DiscreetError, ServiceUnavailable
-from discreet.gateway.desk import Vault
-from discreet.gateway.desk_rates import Gate, network_of
-from discreet.gateway.wire import handshake, messages
+from discreet.gateway.desk.http import Vault
+from discreet.gateway.desk.rates import Gate, network_of
+from discreet.gateway.wire import handshake
 from discreet.gateway.wire.cancels import Cancels
 from discreet.gateway.wire.dialog import Dialog, Session
+from discreet.gateway.wire.format import messages
+from discreet.gateway.wire.format.messages import Body, Fatal, Stream
+from discreet.gateway.wire.format.values import SERVER_VERSION, Refusal
 from discreet.gateway.wire.login import Login, WrongLogin, log_in, log_out
-from discreet.gateway.wire.messages import Body, Fatal, Stream
-from discreet.gateway.wire.values import SERVER_VERSION, Refusal
 
 LINGER = 2.0
 """A server that stops waits so many seconds for the first statement of somebody who has just logged in."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.gateway.wire.asking import Answered
+from discreet.gateway.wire.format.values import Column, Refusal
 from discreet.gateway.wire.portals import MOST_CELLS, cells_in
-from discreet.gateway.wire.statement import Move, Statement
-from discreet.gateway.wire.values import Column, Refusal
+from discreet.gateway.wire.text.statement import Move, Statement
 
 MOST = 100
 """Cursors of one session, at most."""

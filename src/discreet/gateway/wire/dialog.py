@@ -11,11 +11,11 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from discreet.errors import DiscreetError, ServiceUnavailable
-from discreet.gateway.wire import copy_out, messages
-from discreet.gateway.wire.messages import Body, Fatal, Stream, violation
+from discreet.gateway.wire.format import copy_out, messages
+from discreet.gateway.wire.format.messages import Body, Fatal, Stream, violation
+from discreet.gateway.wire.format.types import data_rows, field_writers, formats_of, read_value, type_name
+from discreet.gateway.wire.format.values import Column, Described, Refusal, Result
 from discreet.gateway.wire.portals import TREE, Kept, Portal, Prepared, cells_in, tag_of
-from discreet.gateway.wire.types import data_rows, field_writers, formats_of, read_value, type_name
-from discreet.gateway.wire.values import Column, Described, Refusal, Result
 
 T = TypeVar("T")
 _CHUNK = 200

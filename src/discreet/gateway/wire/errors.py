@@ -10,7 +10,7 @@ from typing import Any
 
 from discreet.errors import DiscreetError
 from discreet.gateway.frames import Frame
-from discreet.gateway.wire.values import Refusal
+from discreet.gateway.wire.format.values import Refusal
 
 OF_CODES = {
     "sql-syntax": "42601",

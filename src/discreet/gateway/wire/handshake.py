@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from discreet.gateway.wire.messages import Body, Fatal, Stream, negotiate
+from discreet.gateway.wire.format.messages import Body, Fatal, Stream, negotiate
 
 SSL_REQUEST, GSS_REQUEST, CANCEL_REQUEST = 80877103, 80877104, 80877102
 PATIENCE = 10.0

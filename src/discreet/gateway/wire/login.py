@@ -11,9 +11,17 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
 from discreet.errors import DiscreetError
-from discreet.gateway.desk import Vault
+from discreet.gateway.desk.http import Vault
 from discreet.gateway.frames import BadFrame, Frame, parsed
-from discreet.gateway.wire.messages import LONGEST_STARTUP, Body, Fatal, Stream, authentication, cstring, violation
+from discreet.gateway.wire.format.messages import (
+    LONGEST_STARTUP,
+    Body,
+    Fatal,
+    Stream,
+    authentication,
+    cstring,
+    violation,
+)
 
 PLAIN, PLUS = "SCRAM-SHA-256", "SCRAM-SHA-256-PLUS"
 _OK, _SASL, _CONTINUE, _FINAL = 0, 10, 11, 12

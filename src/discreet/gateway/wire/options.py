@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, cast
 
-from discreet.gateway.wire.values import SERVER_VERSION, Refusal
+from discreet.gateway.wire.format.values import SERVER_VERSION, Refusal
 
 Mode = Literal["answer", "replay", "preview", "rehearse"]
 MODES = ("answer", "replay", "preview", "rehearse")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from discreet.gateway.wire.values import Described, Refusal, Result
+from discreet.gateway.wire.format.values import Described, Refusal, Result
 
 MOST = 1000
 """Prepared statements of a connection, and portals, at most."""

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from sqlglot import exp
 
-from discreet.gateway.wire.parameters import Columns
-from discreet.gateway.wire.rewriting import ERRORS, Item
 from discreet.gateway.wire.shapes import Field, asked_fields, pg_type
+from discreet.gateway.wire.text.parameters import Columns
+from discreet.gateway.wire.text.rewriting import ERRORS, Item
 
 MOST_ROWS = 100
 """So many rows are made up, at most."""

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet.gateway.desk import Vault
-from discreet.gateway.desk_rates import Gate, network_of
+from discreet.gateway.desk.http import Vault
+from discreet.gateway.desk.rates import Gate, network_of
 from discreet.gateway.settings import Settings
-from discreet.gateway.wire import messages
 from discreet.gateway.wire.connection import Connection, OpenSession, Surroundings
 from discreet.gateway.wire.dialog import Session
+from discreet.gateway.wire.format import messages
+from discreet.gateway.wire.format.messages import Fatal, Reader, Stream
 from discreet.gateway.wire.login import certificate_hash
-from discreet.gateway.wire.messages import Fatal, Reader, Stream
 
 MOST = 2048
 """Connections at the same time, at most."""

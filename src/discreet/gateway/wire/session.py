@@ -19,12 +19,12 @@ from discreet.gateway.wire.asking import Answered, Asker, Vault
 from discreet.gateway.wire.catalogs import Catalog, Catalogs
 from discreet.gateway.wire.cursors import Cursor, Cursors
 from discreet.gateway.wire.errors import FAILED, refusal_in, refusal_of
+from discreet.gateway.wire.format.values import TYPES, Column, Described, Notice, Refusal, Result
 from discreet.gateway.wire.options import OF_QUESTIONS, READ_ONLY, Settings, seconds
-from discreet.gateway.wire.parameters import type_named, value_of
-from discreet.gateway.wire.statement import Statement
-from discreet.gateway.wire.statements import is_question, read_statements
+from discreet.gateway.wire.text.parameters import type_named, value_of
+from discreet.gateway.wire.text.statement import Statement
+from discreet.gateway.wire.text.statements import is_question, read_statements
 from discreet.gateway.wire.transactions import Transactions
-from discreet.gateway.wire.values import TYPES, Column, Described, Notice, Refusal, Result
 
 T = TypeVar("T")
 _PLAN = (Column("QUERY PLAN"),)

@@ -12,8 +12,8 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from discreet.gateway.formats import FACTS
-from discreet.gateway.wire.rewriting import ERRORS, Item
-from discreet.gateway.wire.values import Column, Refusal
+from discreet.gateway.wire.format.values import Column, Refusal
+from discreet.gateway.wire.text.rewriting import ERRORS, Item
 
 _TYPES = {
     **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"), "int8"),

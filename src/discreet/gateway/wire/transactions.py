@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from discreet.gateway.wire.cursors import Cursors
+from discreet.gateway.wire.format.values import Notice, Refusal, Result
 from discreet.gateway.wire.options import Settings
-from discreet.gateway.wire.statement import Statement
-from discreet.gateway.wire.values import Notice, Refusal, Result
+from discreet.gateway.wire.text.statement import Statement
 
 _MOST_SAVEPOINTS = 1000
 _ALLOWED = ("commit", "rollback", "rollback to", "empty")

@@ -16,13 +16,13 @@ from discreet.exact.rational import Number, check_bound, check_count, check_posi
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit, check_rows, row
-from discreet.mechanisms.learning.descent_noise import StepNoise, calibrate_noise
+from discreet.mechanisms.learning.descent.noise import StepNoise, calibrate_noise
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.lattice import from_lattice
 from discreet.mechanisms.protocol import plain_sensitivity
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike
-from discreet.rows.leaves import Bins, LeafRows, Tree, slope_unit
-from discreet.rows.losses import Loss, Softmax
+from discreet.rows.gradients.leaves import Bins, LeafRows, Tree, slope_unit
+from discreet.rows.gradients.losses import Loss, Softmax
 
 Floats = NDArray[np.float64]
 SHAPES = ((1, 16), (2, 8), (3, 4), (4, 3))

@@ -22,7 +22,7 @@ from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.noise.lattice import from_lattice
 from discreet.mechanisms.protocol import is_pure, plain_sensitivity
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike
-from discreet.rows.leaves import Bins, LeafRows
+from discreet.rows.gradients.leaves import Bins, LeafRows
 
 Floats = NDArray[np.float64]
 UNIT = Fraction(1, 2**20)

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 import discreet as dp
 from discreet.exact import public_draws
-from discreet.mechanisms.learning.descent import Descent
-from discreet.mechanisms.learning.plain_descent import plain_descent
+from discreet.mechanisms.learning.descent.descent import Descent
+from discreet.mechanisms.learning.descent.plain import plain_descent
 from discreet.reproduce.experiment import Experiment, ReportColumn
-from discreet.rows.examples import Examples
-from discreet.rows.losses import Logistic
+from discreet.rows.gradients.examples import Examples
+from discreet.rows.gradients.losses import Logistic
 
 PROMISE = dp.Approx(epsilon=1, delta=1e-6)
 UNIT = dp.row(neighbors="replace")

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from discreet.errors import DiscreetError, InvalidArgument, LedgerUnavailable
-from discreet.ledger.checkpoint import PATIENCE
-from discreet.ledger.postgres import PostgresStore
-from discreet.ledger.sqlite import SqliteStore
-from discreet.ledger.store import URLS, Execute
+from discreet.ledger.stores.checkpoint import PATIENCE
+from discreet.ledger.stores.postgres import PostgresStore
+from discreet.ledger.stores.sqlite import SqliteStore
+from discreet.ledger.stores.store import URLS, Execute
 from discreet.shuffle.channel.unordered import Buckets, Entries, EntryRows
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from discreet.errors import DiscreetError
-from discreet.ledger.store import Execute
+from discreet.ledger.stores.store import Execute
 
 Entry = tuple[bytes, bytes]
 CAPACITY = 16

@@ -25,7 +25,7 @@ from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.pricing.relation import Where
 from discreet.sql.question import Key, Question
-from discreet.sql.reading.public_values import computed
+from discreet.sql.reading.values.public_values import computed
 from discreet.sql.schema import Schema
 
 

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.ledger import Identity
-from discreet.ledger.exact import digest, exact_text
+from discreet.ledger.texts.exact import digest, exact_text
 from discreet.sql.estimates.points import MOST_CELLS, points_of
 from discreet.sql.expressions import Call, Const, Expr, Field, Ref, call, conjuncts
 from discreet.sql.measurement import identity_of_rows
 from discreet.sql.plan import Plan
 from discreet.sql.pricing.relation import Relation, Where
 from discreet.sql.question import Bounds, Key, Measure, Question
-from discreet.sql.reading.public_values import UNKNOWN, Outside, computed
+from discreet.sql.reading.values.public_values import UNKNOWN, Outside, computed
 from discreet.sql.schema import Schema
 
 Places = NDArray[np.int16]

@@ -16,7 +16,7 @@ import numpy as np
 from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.guarantees.privacy_loss.compose import compose
-from discreet.ledger.exact import digest, exact_text
+from discreet.ledger.texts.exact import digest, exact_text
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import tidy

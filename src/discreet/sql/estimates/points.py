@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.sql.expressions import Field
-from discreet.sql.reading.domains import declared_points
-from discreet.sql.reading.public_values import UNKNOWN, Outside
+from discreet.sql.reading.values.domains import declared_points
+from discreet.sql.reading.values.public_values import UNKNOWN, Outside
 
 MOST_CELLS = 1024
 """The largest number of cells of one estimate: an inverse of such a matrix takes a second at most."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Ledger
-from discreet.ledger.measured import Measured, measured_before
+from discreet.ledger.reports.measured import Measured, measured_before
 from discreet.sql.estimates.cells import LinearQuestion, Places
 from discreet.sql.estimates.law import Noise
 from discreet.sql.estimates.least_squares import Block, Floats, Information, spread_places

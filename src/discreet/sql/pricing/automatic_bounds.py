@@ -25,10 +25,10 @@ from discreet.mechanisms.combine import Composed
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.queries.sensitivity import Sensitivity
 from discreet.sql.expressions import Field, Origin
+from discreet.sql.measuring.compile import Statement
+from discreet.sql.measuring.rows import rows_of
 from discreet.sql.pricing.relation import DEFAULTS, Few, Names, Relation, parts_of
 from discreet.sql.question import Bounds, Measure, Question
-from discreet.sql.running.compile import Statement
-from discreet.sql.running.rows import rows_of
 from discreet.sql.schema import AUTO, Column, Found, Schema
 
 SHARE, MOST_SHARE = Fraction(1, 10), Fraction(1, 2)

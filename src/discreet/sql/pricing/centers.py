@@ -20,9 +20,9 @@ from discreet.mechanisms.combine import Composed
 from discreet.mechanisms.quantiles.quantile import Quantile
 from discreet.queries.space import Integers
 from discreet.sql.expressions import Expr, Range, Ref
+from discreet.sql.measuring.rows import rows_of, safe
 from discreet.sql.pricing.automatic_bounds import AutomaticBound
 from discreet.sql.question import Question
-from discreet.sql.running.rows import rows_of, safe
 
 PER_OCTAVE, OCTAVES, FINEST = 2**16, 62, 2**20
 """Quartiles are chosen on a grid: so many points for each doubling, from 1/FINEST on, over so many doublings. With more

@@ -25,11 +25,11 @@ from discreet.mechanisms.protocol import tidy
 from discreet.mechanisms.selection.person_limits import PersonLimits, thirds_of_octaves
 from discreet.mechanisms.selection.support_limit import SupportLimit
 from discreet.queries.sensitivity import Sensitivity
+from discreet.sql.measuring.compile import Statement
+from discreet.sql.measuring.support import Support
 from discreet.sql.pricing.automatic_bounds import AutomaticBound
 from discreet.sql.question import Bounds, Measure, Question
-from discreet.sql.reading.domains import domain_of
-from discreet.sql.running.compile import Statement
-from discreet.sql.running.support import Support
+from discreet.sql.reading.values.domains import domain_of
 
 UNLIKELY, HALF = Fraction(3), Fraction(7, 10)
 """About ln 20 and ln 2: of limits that gain nothing, a coin of a large one comes up once in 20 times, and half as often

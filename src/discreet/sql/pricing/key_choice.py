@@ -19,9 +19,9 @@ from discreet.mechanisms.selection.key_holders import DEGREES
 from discreet.mechanisms.selection.threshold import order_of
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
 from discreet.sql.measurement import identity_of
+from discreet.sql.measuring.person_keys import read_person_keys
 from discreet.sql.pricing.automatic_bounds import AutomaticBound
 from discreet.sql.question import Question
-from discreet.sql.running.person_keys import read_person_keys
 from discreet.sql.schema import Schema
 
 FEW_KEYS = 2

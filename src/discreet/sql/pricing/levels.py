@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.queries.levels import LevelSizes, with_meets
+from discreet.sql.measuring.groups import Groups, ShownGroups
 from discreet.sql.question import Question
-from discreet.sql.running.groups import Groups, ShownGroups
 
 _GRAIN = 10**6
 """Shares are multiples of about a millionth."""

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from discreet.errors import NotAllowed, QueryError
 from discreet.guarantees.unit import Block
-from discreet.ledger.exact import LATER
+from discreet.ledger.texts.exact import LATER
 from discreet.sql.blocks import FirstBlocks
 from discreet.sql.expressions import Call, Const, Expr, Field, Origin, Ref, conjuncts
 from discreet.sql.schema import AUTO, Column, Schema, Table, Type

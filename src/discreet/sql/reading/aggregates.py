@@ -15,11 +15,11 @@ from discreet.exact.rational import power_of_two_below
 from discreet.sql.expressions import Const, Expr, Field, Origin, Range, Ref, call, has_number, present
 from discreet.sql.pricing.relation import DEFAULTS
 from discreet.sql.question import OPEN, Aggregate, AggregateKind, Measure, PairKind
-from discreet.sql.reading.domains import Work, declared_values, with_other
-from discreet.sql.reading.literals import literal
 from discreet.sql.reading.parse import Text, span_of, unread_arguments
-from discreet.sql.reading.ranges import range_of
 from discreet.sql.reading.scope import Scope
+from discreet.sql.reading.values.domains import Work, declared_values, with_other
+from discreet.sql.reading.values.literals import literal
+from discreet.sql.reading.values.ranges import range_of
 from discreet.sql.schema import NARROWEST, ORDERED, Schema, Type
 
 _FINENESS = {1: 2**30, 2: 2**18}

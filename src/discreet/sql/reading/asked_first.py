@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from sqlglot import exp
 
-from discreet.sql.reading.literals import literal
+from discreet.sql.reading.values.literals import literal
 from discreet.sql.schema import Type
 
 Role = Literal["number", "values"]

@@ -19,10 +19,10 @@ from discreet.sql.expressions import conjuncts
 from discreet.sql.pricing.relation import Where
 from discreet.sql.question import Question
 from discreet.sql.reading.combined import ctes_of, has_aggregate
-from discreet.sql.reading.domains import MOST_COMPUTED
 from discreet.sql.reading.parse import grouped_items, parse_query
-from discreet.sql.reading.public_values import UNKNOWN, computed
 from discreet.sql.reading.select import read_groups
+from discreet.sql.reading.values.domains import MOST_COMPUTED
+from discreet.sql.reading.values.public_values import UNKNOWN, computed
 from discreet.sql.schema import Schema
 
 _ANY = frozenset({True, False, None})

@@ -10,11 +10,11 @@ from sqlglot import exp
 
 from discreet.sql.expressions import Const, Expr, Field, Ref, call
 from discreet.sql.pricing.relation import Join, PerPerson, Relation, Where, parts_of, rows_of_person
-from discreet.sql.reading.domains import like
 from discreet.sql.reading.parse import grouped_items, unread_arguments, without_alias
-from discreet.sql.reading.ranges import may_have_range, range_of
 from discreet.sql.reading.scope import Scope, stands_for, stood_for
 from discreet.sql.reading.translate import Translator
+from discreet.sql.reading.values.domains import like
+from discreet.sql.reading.values.ranges import may_have_range, range_of
 from discreet.sql.schema import Type
 
 if TYPE_CHECKING:

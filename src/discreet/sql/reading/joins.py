@@ -9,9 +9,9 @@ from sqlglot import exp
 
 from discreet.sql.expressions import Expr, Field, Ref, call, conjuncts, fits
 from discreet.sql.pricing.relation import Few, Join, Names, Pairs, Project, Relation, equal_fields, most_with
-from discreet.sql.reading.domains import Work, like
 from discreet.sql.reading.parse import Text, unread_arguments
 from discreet.sql.reading.scope import Scope
+from discreet.sql.reading.values.domains import Work, like
 from discreet.sql.schema import AUTO, Schema
 
 _Kind = Literal["inner", "left", "full"]

@@ -15,7 +15,6 @@ from discreet.sql.measurement import canonical, identity_of
 from discreet.sql.pricing.relation import Relation
 from discreet.sql.question import Key, Measure, Output, Question, summed_over
 from discreet.sql.reading.aggregates import Aggregates, default_name, noisy_column
-from discreet.sql.reading.domains import declared_values, fit_together, with_other
 from discreet.sql.reading.levels import check_adds_up, levels_of, listed_levels
 from discreet.sql.reading.named_after import is_named_after_people
 from discreet.sql.reading.parse import (
@@ -31,6 +30,7 @@ from discreet.sql.reading.parse import (
 from discreet.sql.reading.released import ReleasedTranslator
 from discreet.sql.reading.scope import Scope
 from discreet.sql.reading.sources import Sources
+from discreet.sql.reading.values.domains import declared_values, fit_together, with_other
 from discreet.sql.schema import Schema
 
 MOST_NODES = 10_000

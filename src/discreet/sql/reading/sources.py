@@ -18,12 +18,12 @@ from discreet.sql.pricing.relation import (
     Relation,
     Where,
 )
-from discreet.sql.reading.domains import Work, domain_of, like, restrict_values
 from discreet.sql.reading.grouped import Grouped
 from discreet.sql.reading.joins import Joins
 from discreet.sql.reading.parse import Text, unread_arguments, without_alias
 from discreet.sql.reading.scope import Scope
 from discreet.sql.reading.subqueries import Subqueries, parts_of_condition
+from discreet.sql.reading.values.domains import Work, domain_of, like, restrict_values
 from discreet.sql.reading.windows import Windows
 from discreet.sql.schema import Schema
 

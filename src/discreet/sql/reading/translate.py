@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from discreet.sql.expressions import OPERATIONS, PARTS, UNITS, Call, Const, Expr, Field, Ref, call, fits
 from discreet.sql.reading.instead import instead_of
-from discreet.sql.reading.literals import MONTHS, SECONDS, fold_numbers, later, moment_of, read_date
 from discreet.sql.reading.parse import Text
-from discreet.sql.reading.public_values import constant_of
-from discreet.sql.reading.written_out import (
+from discreet.sql.reading.values.literals import MONTHS, SECONDS, fold_numbers, later, moment_of, read_date
+from discreet.sql.reading.values.public_values import constant_of
+from discreet.sql.reading.values.written_out import (
     FORMATS,
     bucket,
     day_name,

@@ -16,11 +16,11 @@ from sqlglot import exp
 from discreet.exact.rational import power_of_two_below
 from discreet.sql.expressions import Const, Expr, Field, Ref, call
 from discreet.sql.pricing.relation import Over, Relation, Where, Windowed, rows_of_person
-from discreet.sql.reading.domains import like
 from discreet.sql.reading.grouped import aliased
 from discreet.sql.reading.parse import unread_arguments
-from discreet.sql.reading.ranges import may_have_range, range_of
 from discreet.sql.reading.scope import Scope, stands_for
+from discreet.sql.reading.values.domains import like
+from discreet.sql.reading.values.ranges import may_have_range, range_of
 
 if TYPE_CHECKING:
     from discreet.sql.reading.sources import Sources

@@ -17,13 +17,14 @@ from discreet.sql.estimates.around import Around, groups_around
 from discreet.sql.estimates.cells import LinearQuestion, linear_question
 from discreet.sql.estimates.deciding import Decided, decide
 from discreet.sql.estimates.written import write_linear
+from discreet.sql.measuring.clipped import Pairs, holding, read_clipped, unclipped
+from discreet.sql.measuring.measure import read_measures, read_undeclared
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.pricing.clipping import has_one_sign
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Question
 from discreet.sql.running.answer import Answer
-from discreet.sql.running.clipped import Pairs, holding, read_clipped, unclipped
 from discreet.sql.running.derived import derived_answer, free_release
 from discreet.sql.running.intervals import Columns
 from discreet.sql.running.levels import (
@@ -35,7 +36,6 @@ from discreet.sql.running.levels import (
     leveled_noises,
 )
 from discreet.sql.running.loss import Loss
-from discreet.sql.running.measure import read_measures, read_undeclared
 from discreet.sql.running.notes import notes_on
 from discreet.sql.running.stored import Mark, chosen_numbers, find_reusable, mark_of
 from discreet.sql.settling import settle

@@ -10,16 +10,16 @@ from discreet.guarantees.guarantee import NoLoss
 from discreet.ledger import Ledger
 from discreet.releases import Release
 from discreet.sql.expressions import Expr
+from discreet.sql.measuring.groups import groups_of
 from discreet.sql.planner import Planner
 from discreet.sql.question import Question
-from discreet.sql.reading.combinations import with_combinations
 from discreet.sql.reading.combined import combination_in, unread_statement
 from discreet.sql.reading.free import is_empty, is_unread, listed_in, possible
 from discreet.sql.reading.parse import parse_query
+from discreet.sql.reading.values.combinations import with_combinations
 from discreet.sql.running.answer import Answer
 from discreet.sql.running.answering import as_written
 from discreet.sql.running.combined import CombinedAnswer, check_statement, rows_of_tables
-from discreet.sql.running.groups import groups_of
 from discreet.sql.running.intervals import Band, Columns
 from discreet.sql.running.shown import check_showable
 

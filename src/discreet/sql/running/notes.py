@@ -15,7 +15,7 @@ from discreet.sql.pricing.price import Price
 from discreet.sql.pricing.relation import PerPerson, Scan, Windowed, parts_of, parts_read
 from discreet.sql.question import Measure, Question
 from discreet.sql.reading.aggregates import EXTREMES
-from discreet.sql.reading.public_values import is_strict
+from discreet.sql.reading.values.public_values import is_strict
 from discreet.sql.running.loss import Loss
 from discreet.sql.running.redrawn import has_extreme, has_rank
 

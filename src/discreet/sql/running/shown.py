@@ -21,9 +21,9 @@ from discreet.errors import InvalidArgument, NotAllowed
 from discreet.rows.arrow import cleared
 from discreet.rows.key_columns import arrow_type
 from discreet.sql.expressions import Call, Expr, Field, Ref, Window
+from discreet.sql.measuring.rows import print_window, safe
 from discreet.sql.question import Question, summed_over
 from discreet.sql.running.intervals import Columns
-from discreet.sql.running.rows import print_window, safe
 
 PLACE, DRAW = "place of the cell", "number of the draw"
 _LARGEST = 2.0**63 - 1024

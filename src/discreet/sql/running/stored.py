@@ -15,7 +15,7 @@ from typing import Any
 
 from discreet.exact.rational import exactly
 from discreet.ledger import Entry, Identity, Ledger
-from discreet.ledger.exact import digest, exact_text
+from discreet.ledger.texts.exact import digest, exact_text
 from discreet.mechanisms.combine import Composed
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace

@@ -9,9 +9,10 @@ import httpx
 
 from discreet.cli.shuffle.options import files_of
 from discreet.errors import InvalidArgument
-from discreet.shuffle.channel import admission, issuer_service
+from discreet.shuffle.channel import admission
 from discreet.shuffle.channel.admission import TicketRequest
 from discreet.shuffle.channel.issuer import Issuer, IssuerStore
+from discreet.shuffle.channel.services import issuer as issuer_service
 
 from ....refusing import refuses
 from ..polls import Poll, signer

@@ -14,9 +14,10 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 
 from discreet.errors import InvalidArgument
-from discreet.shuffle.channel import admission, blind_rsa, keys, shuffler_service, wire
+from discreet.shuffle.channel import admission, blind_rsa, keys, wire
 from discreet.shuffle.channel import task as tasks
 from discreet.shuffle.channel.client import Client, uploads
+from discreet.shuffle.channel.services import shuffler as shuffler_service
 from discreet.shuffle.channel.task import Task
 from discreet.shuffle.fakes import Fakes
 

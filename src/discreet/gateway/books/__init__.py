@@ -1,0 +1,1 @@
+"""The books of a gateway: accounts, tokens, limits, approvals, policies and the audit, in one database."""

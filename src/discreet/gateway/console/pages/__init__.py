@@ -1,0 +1,1 @@
+"""The pages of the console, each with the forms on it."""

@@ -1,0 +1,1 @@
+"""Messages and values as the bytes of the PostgreSQL protocol."""

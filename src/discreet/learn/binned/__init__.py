@@ -1,0 +1,1 @@
+"""Models over binned columns: additive models and trees."""

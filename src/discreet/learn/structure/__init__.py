@@ -1,0 +1,1 @@
+"""Estimators that learn from rows without labels: clusters, mixtures and components."""

@@ -1,0 +1,1 @@
+"""What a ledger says about itself: its course, its receipts, and what was measured."""

@@ -1,0 +1,1 @@
+"""What is written in a record: values, guarantees and requests as text that can be compared."""

@@ -1,0 +1,1 @@
+"""Noisy gradient descent: its steps, its noise, and its error."""

@@ -1,0 +1,1 @@
+"""Private minimizers of a loss: no steps, one release."""

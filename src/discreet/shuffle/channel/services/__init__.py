@@ -1,0 +1,1 @@
+"""The three parties of a poll as web services."""

@@ -1,0 +1,1 @@
+"""From a plan to exact numbers: the statements that an engine runs, and what it returns."""

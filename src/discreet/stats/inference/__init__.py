@@ -1,0 +1,1 @@
+"""Inference from noisy numbers: laws, intervals and p-values. Nothing here reads a row."""

@@ -1,0 +1,1 @@
+"""Regressions: formulas, designs, the numbers that are released, and the tables that people read."""

@@ -1,0 +1,1 @@
+"""The rows that a statistic reads, and how they are divided."""
