@@ -87,7 +87,7 @@ def begin(path: Path, size: int) -> None:
 def copied(path: Path, to: Path) -> None:
     """The same ledger in another file, adopted there without an entry."""
     from discreet.ledger import book, opening
-    from discreet.ledger.stores.store import open_store
+    from discreet.ledger.stores.opening import open_store
 
     shutil.copy(path, to)
     source = opened(path)

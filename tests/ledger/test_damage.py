@@ -15,7 +15,7 @@ import discreet as dp
 from discreet import door
 from discreet.ledger import book
 from discreet.ledger.stores.checkpoint import Checkpoint, Seen
-from discreet.ledger.stores.store import open_store
+from discreet.ledger.stores.opening import open_store
 
 from ..refusing import refuses
 from .conftest import run_worker

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from discreet.adaptive.planning import StudyPlan, plan
 from discreet.extras import blank_figure, save_figure
+
+if TYPE_CHECKING:
+    from discreet.adaptive.planning import StudyPlan
 
 _INKS = {
     "gaussian": "#1f4e79",
@@ -22,12 +24,11 @@ _MARKERS = {"study": "o", "holdout": "s"}
 _LINES = {"Jung et al. 2020, exact curve": "-", "Jung et al. 2020, as coded": "--", "Bassily et al. 2016": ":"}
 
 
-def plan_plot(drawn: StudyPlan, path: Any) -> Any:
+def plan_plot(shown: StudyPlan, path: Any) -> Any:
     """Width by number of questions, both on logarithmic axes. Solid lines are private, dashed lines are not, and
     published widths are gray. A width of ½ or more is not drawn, because it carries no information.
     """
-    figure = blank_figure("plan.plot", size=(4.4 * len(drawn.n) + 3.0, 4.8))
-    shown = _swept(drawn)
+    figure = blank_figure("plan.plot", size=(4.4 * len(shown.n) + 3.0, 4.8))
     panels = figure.subplots(1, len(shown.n), sharey=True, squeeze=False)
     for n, panel in zip(shown.n, panels[0], strict=True):
         for method in shown.methods:
@@ -40,21 +41,12 @@ def plan_plot(drawn: StudyPlan, path: Any) -> Any:
         panel.spines[["top", "right"]].set_visible(False)
     least = min((row["width"] for row in shown.rows if row["useful"]), default=0.1)
     _ticks(panels[0][0], least)
-    panels[0][0].set_ylabel(f"± on the population ({100 * drawn.confidence:.6g}%)")
+    panels[0][0].set_ylabel(f"± on the population ({100 * shown.confidence:.6g}%)")
     lines = {line.get_label(): line for panel in panels[0] for line in panel.get_lines()}
     named = [method for method in shown.methods if method in lines]
     style: dict[str, Any] = {"frameon": False, "fontsize": 9, "title": _LEGEND, "alignment": "left"}
     figure.legend([lines[name] for name in named], named, loc="outside right center", title_fontsize=8, **style)
     return save_figure(figure, path)
-
-
-def _swept(drawn: StudyPlan) -> StudyPlan:
-    """The plan itself, or one for more and fewer questions if it has only one number. Slow methods are skipped."""
-    if len(drawn.k) > 1:
-        return drawn
-    around = [max(1, round(drawn.k[0] * 10**power)) for power in (-2, -1, 0, 1, 2)]
-    methods = [method for method in drawn.methods if method != "laplace"]
-    return plan(drawn.n, around, drawn.confidence, overfits=drawn.overfits, methods=methods)
 
 
 def _line(panel: Any, method: str, rows: list[dict[str, Any]]) -> None:

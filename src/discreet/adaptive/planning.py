@@ -76,7 +76,15 @@ class StudyPlan:
         """
         from discreet.adaptive.pictures import plan_plot
 
-        return plan_plot(self, path)
+        return plan_plot(self._swept(), path)
+
+    def _swept(self) -> StudyPlan:
+        """The plan itself, or one for more and fewer questions if it has only one number. Slow methods are skipped."""
+        if len(self.k) > 1:
+            return self
+        around = [max(1, round(self.k[0] * 10**power)) for power in (-2, -1, 0, 1, 2)]
+        methods = [method for method in self.methods if method != "laplace"]
+        return plan(self.n, around, self.confidence, overfits=self.overfits, methods=methods)
 
     def __str__(self) -> str:
         return "\n\n".join([*(self._block(n) for n in self.n), *self._legend()])

@@ -33,17 +33,12 @@ from discreet.cli import (
     verify,
 )
 from discreet.cli.gateway import account, serve
+from discreet.cli.terminal.exits import exit_code
 from discreet.cli.terminal.manual import manual
 from discreet.errors import (
-    BudgetExhausted,
     DiscreetError,
-    EngineFailed,
-    EntropyUnavailable,
-    LedgerDamaged,
-    LedgerUnavailable,
     NotAllowed,
     QueryError,
-    ServiceUnavailable,
 )
 
 
@@ -67,23 +62,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _command() -> Callable[..., Any]:
     """The commands with their options, read from their signatures once."""
     return typer.main.get_command(app)
-
-
-def exit_code(error: DiscreetError) -> int:
-    """The status a script can act on.
-
-    >>> exit_code(BudgetExhausted("nothing is left")), exit_code(NotAllowed("SELECT * shows rows of single people"))
-    (4, 3)
-    """
-    match error:
-        case BudgetExhausted():
-            return 4
-        case NotAllowed():
-            return 3
-        case EntropyUnavailable() | LedgerDamaged() | LedgerUnavailable() | ServiceUnavailable() | EngineFailed():
-            return 1
-        case _:
-            return 2
 
 
 def _show_version(wanted: bool) -> None:

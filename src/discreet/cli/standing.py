@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 
 from discreet.cli.explain import PlanFormat
+from discreet.cli.terminal.exits import exit_code
 from discreet.cli.terminal.options import COST, RECORD, SHOWN, Analyst, Delta, NamedPolicy, Weight, read_amounts
 from discreet.cli.terminal.output import clean
 from discreet.errors import DiscreetError, InvalidArgument
@@ -132,8 +133,6 @@ def schedule(
         print("\n\n".join(map(_text, found)) or "There are no standing questions.")
     if failed is not None:
         print(f"error [{failed.code}]: {' '.join(str(failed).split())}", file=sys.stderr)
-        from discreet.cli.app import exit_code
-
         raise typer.Exit(exit_code(failed))
 
 

@@ -18,7 +18,8 @@ from discreet.ledger.entry import Entry, entry_of
 from discreet.ledger.parts import FindOwns, check_names, naming
 from discreet.ledger.periods import PartBudget, Period, budgets_of, periods_of
 from discreet.ledger.reports import showing
-from discreet.ledger.stores.store import IN_MEMORY, Rows, Statement, Store, open_store
+from discreet.ledger.stores.opening import open_store
+from discreet.ledger.stores.store import IN_MEMORY, Rows, Statement, Store
 from discreet.ledger.texts.record import state_for
 from discreet.ledger.texts.request import Identity, Request, key_reused_error, reason_of, request_of
 from discreet.ledger.writer import Draft, Writer

@@ -16,6 +16,7 @@ from discreet.exact.rational import Number, check_count, check_positive, check_p
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.privacy_loss.compose import LossDistribution, compose, pair_of
+from discreet.guarantees.privacy_loss.derived_pairs import subsampled
 from discreet.guarantees.unit import row
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
@@ -315,7 +316,7 @@ class Subsampled:
             )
         if len(factors) != 1 or factors[0][1] != 1:
             raise IncompatibleGuarantee("Subsample one mechanism at a time, and compose the subsampled ones.")
-        pair = factors[0][0].subsampled(check_probability(self.rate))
+        pair = subsampled(factors[0][0], check_probability(self.rate))
         return LossDistribution(factors=((pair, 1),), protects=row())
 
     @classmethod

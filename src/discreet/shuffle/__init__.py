@@ -5,8 +5,9 @@ from discreet.shuffle.fakes import Fakes
 from discreet.shuffle.hashed import HashedHistogram
 from discreet.shuffle.histograms import ParallelSums, ResponseHistogram, histogram
 from discreet.shuffle.protocol import PollRelease, Protocol, from_description
-from discreet.shuffle.reals import BitPlanes, mean, real_sum
+from discreet.shuffle.reals import BitPlanes
 from discreet.shuffle.split_and_mix import SplitAndMix
+from discreet.shuffle.sums import mean, real_sum
 
 sum = real_sum
 

@@ -47,7 +47,7 @@ def test_risks_are_shown_in_the_words_of_risk():
 
 
 def test_no_page_rounds_a_risk_to_the_nearest_number():
-    for name in ("risk.html", "budget.html"):
+    for name in ("analyst/risk.html", "analyst/budget.html"):
         text = (HERE / "templates" / name).read_text(encoding="utf-8")
         rounded = re.findall(r"(\w+)\)? *\| *(?:percent|number)\b", text)
         assert set(rounded) <= {"base_rate", "false_positives", "limit"}, name  # what is used up is no risk

@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet.errors import DiscreetError
 from discreet.extras import need
 from discreet.gateway.console import formats
+from discreet.gateway.console.page import Page
+from discreet.gateway.console.pages.entrance import session_header
+from discreet.gateway.console.pages.every_page import PAGES
 from discreet.gateway.console.visit import Call, Refusal, Visit
-from discreet.gateway.desk.paths import Paths, Place
+from discreet.gateway.desk.paths import Paths
 from discreet.gateway.desk.replies import FAILED, Refused, Reply, check_method, problem
 from discreet.gateway.frames import Frame
 from discreet.gateway.settings import Settings
@@ -26,18 +28,6 @@ HERE = Path(__file__).parent
 TYPES = {".css": b"text/css; charset=utf-8", ".js": b"text/javascript; charset=utf-8", ".svg": b"image/svg+xml"}
 
 _IMPORT = re.compile(rb'from "\./([a-z_]+\.js)"')
-
-Handler = Callable[[Visit], Awaitable[Reply]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Page(Place):
-    """A page. Anybody may see one that is `open`; for all others one must be logged in. The vault decides what an
-    account may see or do.
-    """
-
-    handler: Handler
-    open: bool = False
 
 
 class Item(NamedTuple):
@@ -67,8 +57,6 @@ class Console:
     """The pages of one gateway."""
 
     def __init__(self, settings: Settings, pages: Sequence[Page] | None = None) -> None:
-        from discreet.gateway.console.pages.every_page import PAGES
-
         jinja2 = need("jinja2", "gateway", "the console")
         self.settings = settings
         self._paths: Paths[Page] = Paths(PAGES if pages is None else pages)
@@ -106,8 +94,6 @@ class Console:
 
     def enter(self, request: Request, frame: Frame) -> Reply:
         """The first page, after the login provider has said who is there; or the login page, if the vault refuses."""
-        from discreet.gateway.console.pages.entrance import session_header
-
         visit = Visit(self, request, _no_vault, {})
         if frame.header.get("ok") is not True:
             refusal = Refusal(frame.header)

@@ -137,12 +137,16 @@ class NearPair(Pair):
     def mirrored(self) -> Pair:
         return NearPair(self.base.mirrored(), self.slack, self.lost)
 
-    def subsampled(self, rate: Fraction) -> Pair:
-        return NearPair(self.base.subsampled(rate), self.slack, self.lost)
-
     def twice(self) -> Pair:
         # twice as many coordinates may move, twice as far: the slack grows by a factor below 2·4
         return NearPair(self.base.twice(), 8 * self.slack, 2 * self.lost)
+
+
+def subsampled(pair: Pair, rate: Fraction) -> Pair:
+    """A pair if each unit takes part only with probability `rate`."""
+    if isinstance(pair, NearPair):
+        return NearPair(subsampled(pair.base, rate), pair.slack, pair.lost)
+    return SubsampledPair(pair, rate)
 
 
 def near_gaussian(squared: int | Fraction, variance: Fraction, moved: int) -> NearPair:

@@ -64,12 +64,6 @@ class Pair:
         """`times` uses of this pair, as one use of another pair if the law of the summed loss is known."""
         return self, times
 
-    def subsampled(self, rate: Fraction) -> Pair:
-        """The pair if each unit takes part only with probability `rate`."""
-        from discreet.guarantees.privacy_loss.derived_pairs import SubsampledPair
-
-        return SubsampledPair(self, rate)
-
     def twice(self) -> Pair:
         """The pair for two steps of the relation (replacement, from add or remove)."""
         raise IncompatibleGuarantee(

@@ -9,19 +9,17 @@ was drawn.
 from __future__ import annotations
 
 import os
-import re
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
-from discreet.errors import DiscreetError, InvalidArgument
+from discreet.errors import DiscreetError
 from discreet.ledger.stores.checkpoint import Checkpoint
 
 URLS = ("postgresql://", "postgres://")
 IN_MEMORY = ":memory:"
-_CONNECTION = re.compile(r"(host|hostaddr|port|dbname|user|password|service)\s*=")
 Execute = Callable[..., list[tuple[Any, ...]]]
 """Runs one statement, parameters marked `?`, and gives back its rows."""
 Statement = tuple[Any, ...]
@@ -253,24 +251,3 @@ def _after_in_child() -> None:
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
-
-
-def open_store(target: Any, checkpoint: Any) -> Store:
-    """The store for a path, a postgresql:// URL, or ":memory:"."""
-    if not isinstance(target, str | os.PathLike) or not str(target).strip():
-        raise InvalidArgument(
-            'A ledger needs a path, such as "clinic.ledger", or a postgresql:// URL.', code="ledger-place"
-        )
-    address, path = os.fspath(target).strip(), None if checkpoint is None else os.fspath(checkpoint)
-    if address.startswith(URLS):
-        from discreet.ledger.stores.postgres import PostgresStore
-
-        return PostgresStore(address, path)
-    if "://" in address or _CONNECTION.match(address):
-        raise InvalidArgument(
-            "This is neither a path nor a URL of a ledger. Write postgresql://user@host:5432/database#schema.",
-            code="ledger-place",
-        )
-    from discreet.ledger.stores.sqlite import SqliteStore
-
-    return SqliteStore(address, path)

@@ -10,7 +10,7 @@ from discreet.errors import InvalidArgument
 from discreet.gateway.books.accounts import CHARGED
 from discreet.gateway.books.tokens import ROLES, SCOPES
 from discreet.gateway.console.deeds import leaf_of, reason_in, shown_on, status_of
-from discreet.gateway.console.site import Page
+from discreet.gateway.console.page import Page
 from discreet.gateway.console.visit import Refusal, Visit
 from discreet.gateway.desk.replies import Reply
 
@@ -44,7 +44,7 @@ async def accounts_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
     found = await visit.ask_vault("accounts")
     leaf = leaf_of(visit, [with_spent(one) for one in found["accounts"]], EACH)
     return visit.page(
-        "accounts.html",
+        "owner/accounts.html",
         status=status_of(refusal),
         refusal=refusal,
         done=DONE.get(visit.query["done"]),
@@ -74,7 +74,7 @@ async def open_account(visit: Visit) -> Reply:
 def secret_page(visit: Visit, account: str, **values: Any) -> Reply:
     """The page that shows a link or a token, once."""
     known: dict[str, Any] = {"link": None, "token": None, "until": None, **values}
-    return visit.page("secret.html", account=account, **known)
+    return visit.page("owner/secret.html", account=account, **known)
 
 
 def place(name: str) -> str:
@@ -110,7 +110,7 @@ async def account_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
     if visit.role == "owner":
         held = (await visit.ask_vault("tokens", account=one["name"]))["tokens"]
     return visit.page(
-        "account.html",
+        "owner/account.html",
         status=status_of(refusal),
         refusal=refusal,
         done=DONE.get(visit.query["done"]),

@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from discreet.drawing import Drawing
 from discreet.gateway.console.charts import NARROW, WIDE, svg_file
+from discreet.gateway.console.page import Page
 from discreet.gateway.console.results import Result
-from discreet.gateway.console.site import Page
 from discreet.gateway.console.visit import Refusal, Visit
 from discreet.gateway.desk.replies import Reply
 
@@ -70,7 +70,7 @@ def _shown(visit: Visit, result: Result, *, sql: str, ask_link: str, at: str = "
     place = "" if result.receipt is None else f"/answers/{quote(result.receipt, safe='')}"
     pictures = _on_page(drawings)
     return visit.page(
-        "answer.html",
+        "analyst/answer.html",
         result=result,
         rows=rows,
         first=first,

@@ -13,10 +13,10 @@ from urllib.parse import quote
 from discreet.errors import InvalidArgument
 from discreet.exact.randomness import random_integer
 from discreet.gateway.console.declared import listed_tables, names_of
+from discreet.gateway.console.page import Page
 from discreet.gateway.console.pages.answers import link_to_ask, show_answer
 from discreet.gateway.console.plans import PlanView, RefusalView, view_plan, view_refusal
 from discreet.gateway.console.results import Result
-from discreet.gateway.console.site import Page
 from discreet.gateway.console.visit import Fields, Refusal, Visit
 from discreet.gateway.desk.replies import Reply
 
@@ -137,7 +137,7 @@ async def show_plan(visit: Visit) -> Reply:
     """The plan alone, for the script of the page."""
     asked = read_asked(visit.form)
     shown = await plan_of(visit, asked)
-    return visit.page("plan.html", asked=asked, shown=shown, link=asked.link)
+    return visit.page("analyst/plan.html", asked=asked, shown=shown, link=asked.link)
 
 
 async def list_names(visit: Visit) -> Reply:
@@ -164,7 +164,7 @@ async def show_page(visit: Visit, asked: Asked, *, status: int = 200, refusal: R
     settings = visit.console.settings
     default = settings.question_default
     return visit.page(
-        "ask.html",
+        "analyst/ask.html",
         status=status,
         asked=asked,
         shown=shown,

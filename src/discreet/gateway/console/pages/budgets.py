@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from discreet.gateway.console.burndown import NARROW, WIDE, burn_down
+from discreet.gateway.console.page import Page
 from discreet.gateway.console.pages.histories import may_choose, page_number
 from discreet.gateway.console.pages.risks import meaning_of
-from discreet.gateway.console.site import Page
 from discreet.gateway.console.visit import Visit
 from discreet.gateway.desk.replies import Reply
 
@@ -39,7 +39,7 @@ async def budget_page(visit: Visit) -> Reply:
         pictures = [burn_down(points, time.time(), pace, **drawn, width=width) for width in (WIDE, NARROW)]
     listed, pages = accounts_of(course.get("accounts", []), visit)
     return visit.page(
-        "budget.html",
+        "analyst/budget.html",
         account=account,
         whole=course["account"] is None,
         course=course,

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from discreet.errors import InvalidArgument
+from discreet.gateway.console.page import Page
 from discreet.gateway.console.pages.histories import shortened
-from discreet.gateway.console.site import Page
 from discreet.gateway.console.tiles import shown_from
 from discreet.gateway.console.visit import Fields, Refusal, Visit
 from discreet.gateway.desk.replies import Reply
@@ -49,7 +49,7 @@ async def list_page(visit: Visit) -> Reply:
     """The dashboards that one may see."""
     found = await visit.ask_vault("dashboards")
     receipt = visit.query["receipt"].strip()[:200]
-    return visit.page("dashboards.html", found=found, receipt=receipt, done=DONE.get(visit.query["done"]))
+    return visit.page("analyst/dashboards.html", found=found, receipt=receipt, done=DONE.get(visit.query["done"]))
 
 
 async def make(visit: Visit) -> Reply:
@@ -70,7 +70,7 @@ async def board_page(visit: Visit) -> Reply:
     shown = await asyncio.to_thread(shown_from, found["tiles"], first, ROOM_TO_EDIT if edits else ROOM)
     following = first + len(shown) if first + len(shown) < len(found["tiles"]) else None
     return visit.page(
-        "dashboard.html",
+        "analyst/dashboard.html",
         found=found,
         edits=edits,
         shown=shown,
@@ -143,7 +143,7 @@ async def change(visit: Visit) -> Reply:
         if refusal.code != "gateway-tile-price":
             raise
         price = float(refusal.more["epsilon"])
-        return visit.page("tile_price.html", number=number, tile=whole(visit.form["tile"]), price=price)
+        return visit.page("analyst/tile_price.html", number=number, tile=whole(visit.form["tile"]), price=price)
     if verb == "remove_dashboard":
         return visit.go("/dashboards", done=done)
     edit = "1" if "edit" in visit.form else None

@@ -10,7 +10,7 @@ import datetime
 import time
 
 from discreet.gateway.console.cookies import set_session
-from discreet.gateway.console.site import Page
+from discreet.gateway.console.page import Page
 from discreet.gateway.console.visit import Refusal, Visit, local_path
 from discreet.gateway.desk.replies import Reply
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from discreet.gateway.console.page import Page
 from discreet.gateway.console.pages import (
     accounts,
     answers,
@@ -18,7 +19,6 @@ from discreet.gateway.console.pages import (
     setup,
     tokens,
 )
-from discreet.gateway.console.site import Page
 
 PAGES: tuple[Page, ...] = (
     *entrance.PAGES,

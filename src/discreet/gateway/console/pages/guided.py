@@ -8,8 +8,8 @@ from typing import Any
 
 from discreet.errors import InvalidArgument
 from discreet.gateway.console.guided_sql import MEASURES, NUMBERS, PERIODS, TIMES, Choices, Filter, build_sql
+from discreet.gateway.console.page import Page
 from discreet.gateway.console.pages.answers import link_to_ask
-from discreet.gateway.console.site import Page
 from discreet.gateway.console.visit import Fields, Visit
 from discreet.gateway.desk.replies import Reply
 
@@ -27,7 +27,7 @@ async def guided_page(visit: Visit) -> Reply:
     table = next((one for one in tables if one["name"] == visit.query["table"]), None)
     if table is None:
         names = [(one["name"], one["protects"] is None) for one in tables[:MOST_TABLES]]
-        return visit.page("guided.html", tables=names, table=None)
+        return visit.page("analyst/guided.html", tables=names, table=None)
     choices = read_choices(visit.query, table)
     refused, sql = None, ""
     try:
@@ -37,7 +37,9 @@ async def guided_page(visit: Visit) -> Reply:
     if visit.query["do"] == "ask" and sql:
         epsilon = visit.query.number("epsilon")
         return visit.go(link_to_ask(sql, {} if epsilon is None else {"epsilon": epsilon}))
-    return visit.page("guided.html", table=table, refused=refused, sql=sql, chosen=choices, **_fields(visit, table))
+    return visit.page(
+        "analyst/guided.html", table=table, refused=refused, sql=sql, chosen=choices, **_fields(visit, table)
+    )
 
 
 def read_choices(query: Fields, table: Mapping[str, Any]) -> Choices:

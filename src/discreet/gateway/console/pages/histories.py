@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 from urllib.parse import urlencode
 
-from discreet.gateway.console.site import Page
+from discreet.gateway.console.page import Page
 from discreet.gateway.console.visit import Visit
 from discreet.gateway.desk.replies import Reply
 from discreet.sql.running.written import csv_lines
@@ -29,7 +29,9 @@ async def history_page(visit: Visit) -> Reply:
         one["short"] = shortened(one["sql"])
         one["free"] = one["cost"] is None
     more = {name: value for name, value in chosen.items() if value}
-    return visit.page("history.html", found=found, chosen=chosen, may_choose=may_choose(visit), more=urlencode(more))
+    return visit.page(
+        "analyst/history.html", found=found, chosen=chosen, may_choose=may_choose(visit), more=urlencode(more)
+    )
 
 
 def chosen_of(visit: Visit) -> dict[str, Any]:

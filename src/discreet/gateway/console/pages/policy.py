@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from discreet.errors import InvalidArgument
 from discreet.gateway.books.approvals import DECIDING
 from discreet.gateway.console.deeds import leaf_of, number_in, reason_in, shortened, shown_on, status_of
-from discreet.gateway.console.site import Page
+from discreet.gateway.console.page import Page
 from discreet.gateway.console.visit import PAGE_HEADERS, Refusal, Visit
 from discreet.gateway.desk.replies import Reply
 
@@ -42,7 +42,7 @@ async def policy_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
     text = readable(found["text"])
     open_points = list(undecided(await visit.ask_vault("tables")))
     return visit.page(
-        "policy.html",
+        "owner/policy.html",
         status=status_of(refusal),
         refusal=refusal,
         done=DONE.get(visit.query["done"]),
@@ -100,7 +100,7 @@ async def propose_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
     found = await visit.ask_vault("policy")
     text = visit.form["text"] or readable(found["text"])
     return visit.page(
-        "propose.html", status=status_of(refusal), refusal=refusal, text=text, why=visit.form["why"], policy=found
+        "owner/propose.html", status=status_of(refusal), refusal=refusal, text=text, why=visit.form["why"], policy=found
     )
 
 
@@ -121,7 +121,7 @@ async def proposal_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
     lines = one["diff"].splitlines()
     shown = list(first_lines(lines))
     return visit.page(
-        "proposal.html",
+        "owner/proposal.html",
         status=status_of(refusal),
         refusal=refusal,
         done=DONE.get(visit.query["done"]),

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from discreet.gateway.console.deeds import shortened, shown_on, status_of
-from discreet.gateway.console.site import Page
+from discreet.gateway.console.page import Page
 from discreet.gateway.console.visit import Refusal, Visit
 from discreet.gateway.desk.replies import Reply
 
@@ -36,7 +36,7 @@ async def record_page(visit: Visit, refusal: Refusal | None = None, verified: An
     entries = (await visit.ask_vault("record", first=first, last=last))["entries"] if last else []
     shown = [{**one, "asked": shortened(one["asked"]), "kind": KINDS.get(one["kind"], one["kind"])} for one in entries]
     return visit.page(
-        "record.html",
+        "owner/record.html",
         status=status_of(refusal),
         refusal=refusal,
         verified=verified,
@@ -60,7 +60,7 @@ async def audit_page(visit: Visit) -> Reply:
     found = await visit.ask_vault("trail", who=who or None, what=what or None, before=before)
     lines = [{**one, "details": _details(one["details"])} for one in found["lines"]]
     return visit.page(
-        "audit.html", lines=lines, count=found["count"], older=found["older"], who=who, what=what, before=before
+        "owner/audit.html", lines=lines, count=found["count"], older=found["older"], who=who, what=what, before=before
     )
 
 
@@ -74,7 +74,7 @@ def _details(content: dict[str, Any]) -> list[tuple[str, str]]:
 
 async def health_page(visit: Visit) -> Reply:
     """How the gateway does."""
-    return visit.page("health.html", status_now=await visit.ask_vault("status"))
+    return visit.page("owner/health.html", status_now=await visit.ask_vault("status"))
 
 
 PAGES = (

@@ -7,7 +7,7 @@ from typing import Any
 from discreet.errors import InvalidArgument
 from discreet.gateway.books.approvals import DECIDING
 from discreet.gateway.console.deeds import leaf_of, number_in, reason_in, shortened, shown_on, status_of
-from discreet.gateway.console.site import Page
+from discreet.gateway.console.page import Page
 from discreet.gateway.console.visit import Refusal, Visit
 from discreet.gateway.desk.replies import Reply
 
@@ -24,7 +24,7 @@ async def requests_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
     leaf = leaf_of(visit, sorted(found, key=lambda one: one["state"] != "open"), EACH)
     shown = [{**one, "sql": shortened(one["sql"])} for one in leaf.lines]
     return visit.page(
-        "requests.html",
+        "owner/requests.html",
         status=status_of(refusal),
         refusal=refusal,
         done=DONE.get(visit.query["done"]),
@@ -42,7 +42,7 @@ async def request_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
     if one is None:
         raise InvalidArgument("There is no such request among those that you may see.", code="gateway-not-found")
     return visit.page(
-        "request.html",
+        "owner/request.html",
         status=status_of(refusal),
         refusal=refusal,
         request={**one, "sql": shortened(one["sql"], LONGEST_SHOWN)},

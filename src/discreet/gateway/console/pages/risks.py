@@ -8,8 +8,8 @@ from typing import Any
 from markupsafe import Markup
 
 from discreet.errors import InvalidArgument
+from discreet.gateway.console.page import Page
 from discreet.gateway.console.pages.histories import may_choose
-from discreet.gateway.console.site import Page
 from discreet.gateway.console.visit import Visit
 from discreet.gateway.desk.replies import Reply
 from discreet.guarantees.guarantee import NoLoss
@@ -33,7 +33,7 @@ async def risk_page(visit: Visit) -> Reply:
         for name, words in (("limit", course["guarantee"]), ("spent", course["spent"])):
             shown.append({"name": name} | await asyncio.to_thread(described, words, people, rate, name))
     return visit.page(
-        "risk.html",
+        "analyst/risk.html",
         account=account,
         whole=course["account"] is None,
         people=people,

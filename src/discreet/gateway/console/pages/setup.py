@@ -10,8 +10,8 @@ from typing import Any
 
 from discreet.errors import InvalidArgument
 from discreet.gateway.console.deeds import number_in, shown_on, status_of
+from discreet.gateway.console.page import Page
 from discreet.gateway.console.pages.entrance import session_header
-from discreet.gateway.console.site import Page
 from discreet.gateway.console.visit import Refusal, Visit
 from discreet.gateway.desk.replies import Reply
 
@@ -48,7 +48,7 @@ async def tables_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
         for place, one in enumerate(found["tables"][first : first + TABLES])
     ]
     values = {"found": found, "tables": tables, "page": page, "pages": pages, "offered": OFFERED}
-    return _page(visit, "setup_tables.html", 0, refusal, **values)
+    return _page(visit, "setup/tables.html", 0, refusal, **values)
 
 
 def _use(one: Mapping[str, Any]) -> str:
@@ -79,7 +79,7 @@ async def columns_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
     ]
     rows = visit.form["rows_per_person"] if refusal else table["rows_per_person"] or ""
     values = {"number": number, "of": of, "page": page, "pages": pages, "columns": columns, "rows": rows}
-    return _page(visit, "setup_columns.html", 1, refusal, table=table, **values)
+    return _page(visit, "setup/columns.html", 1, refusal, table=table, **values)
 
 
 async def _table(visit: Visit) -> tuple[dict[str, Any], int, int]:
@@ -143,7 +143,7 @@ async def limits_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
     names = {"default": "question_default", "most": "question_most"}
     fields = ("epsilon", "delta", "answer_after", "default", "most", "owner")
     values = {name: visit.form[name] if refusal else _text(known[names.get(name, name)]) for name in fields}
-    return _page(visit, "setup_limits.html", 2, refusal, values=values)
+    return _page(visit, "setup/limits.html", 2, refusal, values=values)
 
 
 def _text(value: Any) -> str:
@@ -166,7 +166,7 @@ async def policy_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
         text = (await visit.ask_vault("setup_text"))["text"]
     except Refusal as wrong:
         refusal = refusal or wrong
-    return _page(visit, "setup_policy.html", 3, refusal, text=text, found=found)
+    return _page(visit, "setup/policy.html", 3, refusal, text=text, found=found)
 
 
 @shown_on(policy_page)
@@ -178,7 +178,7 @@ async def serve_policy(visit: Visit) -> Reply:
 
 async def starting_page(visit: Visit) -> Reply:
     """Wait for the gateway. The first page of this address is then that of the owner."""
-    return visit.page("setup_starting.html", headers=((b"refresh", b"1; url=/"), CLOSE))
+    return visit.page("setup/starting.html", headers=((b"refresh", b"1; url=/"), CLOSE))
 
 
 async def started_page(visit: Visit) -> Reply:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from discreet.gateway.console.deeds import shown_on, status_of
+from discreet.gateway.console.page import Page
 from discreet.gateway.console.pages.accounts import DONE, make_token, newest, place, secret_page
-from discreet.gateway.console.site import Page
 from discreet.gateway.console.visit import Refusal, Visit
 from discreet.gateway.desk.replies import Reply
 
@@ -13,7 +13,7 @@ async def tokens_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
     """One's own tokens, and a form for a new one."""
     found = (await visit.ask_vault("tokens", account=visit.me["account"]))["tokens"]
     return visit.page(
-        "tokens.html",
+        "owner/tokens.html",
         status=status_of(refusal),
         refusal=refusal,
         done=DONE.get(visit.query["done"]),
@@ -51,7 +51,7 @@ def _back(visit: Visit) -> str:
 
 async def leaked_page(visit: Visit) -> Reply:
     """Where anybody reports a token that they found."""
-    return visit.page("leaked.html", received=visit.query["done"] == "received")
+    return visit.page("owner/leaked.html", received=visit.query["done"] == "received")
 
 
 async def report_leaked(visit: Visit) -> Reply:
