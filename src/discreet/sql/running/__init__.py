@@ -1,1 +1,1 @@
-"""From a plan to an answer: the engine's statement, exact numbers, noise, intervals and output."""
+"""From a plan to an answer: charged, measured, drawn, stored, and shown with its intervals."""
