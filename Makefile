@@ -48,7 +48,7 @@ format: $(READY) ## rewrite the code in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY) ## run the benchmarks with their peers, and make docs/benchmarks.md; ONLY="samplers sql" runs only these
+bench: $(READY) ## run the benchmarks with their peers, and make docs/benchmarks/; ONLY="samplers sql" runs only these
 	@$(BIN)/python bench/page.py $(or $(ONLY),all)
 
 docs: $(DOCS_READY) ## build the documentation into site/; any broken link fails
