@@ -87,7 +87,7 @@ THEMES = (
     Theme(
         "gateway",
         "Gateway and console",
-        "Questions over HTTP, over the PostgreSQL protocol and in a browser; what time reveals, and what a crash costs.",
+        "Questions over HTTP, the PostgreSQL protocol and in a browser; what time reveals, and what a crash costs.",
         {
             "gateway": "gateway",
             "wire": "wire",
