@@ -48,14 +48,15 @@ format: $(READY) ## rewrite the code in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY) ## run the benchmarks with their peers, and make docs/benchmarks.md; ONLY="samplers sql" runs only these
+bench: $(READY) ## run the benchmarks with their peers, and make docs/benchmarks/; ONLY="samplers sql" runs only these
 	@$(BIN)/python bench/page.py $(or $(ONLY),all)
 
 docs: $(DOCS_READY) ## build the documentation into site/; any broken link fails
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python docs/make_notebooks.py
+	$(BIN)/zensical build --strict --clean
 
 clean: ## remove what was built, the environment included
-	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist site docs/stories .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(MADE):
 	@set -e; \

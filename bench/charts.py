@@ -194,18 +194,17 @@ class Chart:
     section: str
     draw: Callable[[Any, list[Table]], None]
     title: str
-    anchor: str
 
 
 CHARTS = (
-    Chart("sql", sql, "Private SQL compared with its peers", "sql"),
-    Chart("engines", engines, "One question on every engine, compared with peers", "engines"),
-    Chart("samplers", samplers, "Exact noise: draws per second on one core", "samplers"),
-    Chart("accounting", accounting, "Composition: how much longer the other accountants take", "accounting"),
-    Chart("learning", learning, "Logistic regression on Adult", "learning"),
-    Chart("synthetic", synthetic, "Synthetic tables: Adult at ε = 1", "marginals-and-synthetic-tables"),
-    Chart("shuffle", shuffle, "Counting without a trusted curator", "the-shuffle-model"),
-    Chart("adaptive", adaptive, "Questions chosen after seeing answers", "adaptive-analysis"),
+    Chart("sql", sql, "Private SQL compared with its peers"),
+    Chart("engines", engines, "One question on every engine, compared with peers"),
+    Chart("samplers", samplers, "Exact noise: draws per second on one core"),
+    Chart("accounting", accounting, "Composition: how much longer the other accountants take"),
+    Chart("learning", learning, "Logistic regression on Adult"),
+    Chart("synthetic", synthetic, "Synthetic tables: Adult at ε = 1"),
+    Chart("shuffle", shuffle, "Counting without a trusted curator"),
+    Chart("adaptive", adaptive, "Questions chosen after seeing answers"),
 )
 
 
@@ -218,9 +217,8 @@ def draw(results: Path, folder: Path = FOLDER) -> None:
             plots.save(folder / f"{chart.section}.png", chart.title, partial(chart.draw, found=found))
 
 
-def shown() -> str:
-    """The charts in Markdown, each with the section that has its numbers."""
-    lines = ["## Main results\n"]
-    for chart in CHARTS:
-        lines.append(f"[![{chart.title}](images/benchmarks/{chart.section}.png)](#{chart.anchor})\n")
-    return "\n".join(lines)
+def shown(section: str) -> str:
+    """The chart of a section in Markdown; nothing if it has none."""
+    return "".join(
+        f"\n![{chart.title}](../images/benchmarks/{section}.png)\n" for chart in CHARTS if chart.section == section
+    )

@@ -139,7 +139,7 @@ def main() -> int:
     for (name, code), number in why.most_common():
         line(name, f"`{code}`", number)
     notes(
-        "The codes are explained on [the page of errors](reference/errors.md).",
+        "The codes are explained on [the page of errors](../reference/errors.md).",
         """A plan says that an answer is private and what it costs, and not that it is accurate: groups that are single
         orders, sessions or addresses have too few people to be shown.""",
         """In the run shown, the table of ClickBench had the columns that its queries use, and one of them was renamed

@@ -112,7 +112,7 @@ def main() -> None:
     notes(
         """The parts of ε are chosen for the smallest sum of variances over levels. All marginals of k columns with
         Gaussian noise, next to the published error of ResidualPlanner, are in
-        [Marginals and synthetic tables](#marginals-and-synthetic-tables)."""
+        [Marginals and synthetic tables](publishing.md#marginals-and-synthetic-tables)."""
     )
     verdict({"the smallest sum of variances in each row": all(better)})
 

@@ -387,8 +387,8 @@ def heading(rows: int) -> None:
         command = f"python bench/engines.py {' '.join(sys.argv[1:])}"
         print(f"### A tenth of the rows\n`{command}` · The same over {rows:,} rows.\n", flush=True)
         return
-    about = f"""The question of [SQL](#sql) over {rows:,} rows on every engine, compared with the same bounds written
-    by hand in SQL (two windows over random rows and groups, no noise) and with Tumult Analytics
+    about = f"""The question of [SQL](sql.md#sql) over {rows:,} rows on every engine, compared with the same bounds
+    written by hand in SQL (two windows over random rows and groups, no noise) and with Tumult Analytics
     {peers.version("tumult")} on the same Spark: as a user would write it, and with its bounded rows cached for both
     of its questions. Spark is local, on two
     cores with {MEMORY} GB. First: from the start of the process, including the JVM. Warm: the best of {REPEAT}."""

@@ -180,10 +180,10 @@ def main() -> None:
             if not kind:
                 ratios.append(runs.private / runs.plain)
             if goal:
-                goals[f"{query.number}: {goal:g}% ({100 * runs.median:.2g}%)"] = 100 * runs.median <= goal
+                goals[f"query {query.number} within {goal:g}% ({100 * runs.median:.2g}%)"] = 100 * runs.median <= goal
             if query.number == 19:
                 share = runs.lost / many
-                goals[f"19: lost in at most {MOST_LOST:.0%} of answers ({share:.0%})"] = share <= MOST_LOST
+                goals[f"query 19: lost in at most {MOST_LOST:.0%} of answers ({share:.0%})"] = share <= MOST_LOST
     slower = statistics.median(ratios)
     goals[f"a private answer takes at most {SLOWER:g} times as long as the engine alone ({slower:.1f} times)"] = (
         slower <= SLOWER

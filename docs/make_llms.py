@@ -12,6 +12,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 PAGE = DOCS / "llms.txt"
+STORIES = DOCS.parent / "examples" / "stories"
 SHORT, LONGEST = 50, 180
 """Characters: a sentence that is shorter gets the next one too, and more than the longest is left out."""
 HEAD = """# discreet
@@ -32,15 +33,23 @@ def navigation() -> Iterator[tuple[str, str, str]]:
     lines = (DOCS.parent / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2].partition("\nvalidation:")[0]
     section = ""
     for line in lines.splitlines():
-        indent, title, page = re.fullmatch(r'( *)- (?:"?(.+?)"?:)? ?(\S+\.md)?', line).groups()
+        indent, title, page = re.fullmatch(r'( *)- (?:"?(.+?)"?:)? ?(\S+\.md)?( #.*)?', line).groups()[:3]
         section = title if len(indent) == 2 else section
         if page:
             yield section, title or heading(page), page
 
 
+def source(page: str) -> str:
+    """The text of a page. That of a story is in the comments of its script, from which the page is made."""
+    if not page.startswith("stories/"):
+        return (DOCS / page).read_text("utf-8")
+    script = (STORIES / Path(page).with_suffix(".py").name).read_text("utf-8")
+    return "\n".join(re.sub(r"^# ?", "", line) for line in script.splitlines() if line.startswith("#"))
+
+
 def prose(page: str) -> str:
     """A page without its settings and its code."""
-    text = (DOCS / page).read_text("utf-8")
+    text = source(page)
     return re.sub(r"\A---\n.*?^---\n|^ *```.*?^ *```$", "", text, flags=re.DOTALL | re.MULTILINE)
 
 

@@ -1,8 +1,7 @@
 """Pages and notebooks of the stories in examples/stories: their text and code, with the output of the code.
 
-`mkdocs build` runs every story, as this file is one of its hooks, and puts a page and an executed notebook of each into
-the site. Nothing is kept here, and a cell that fails or warns fails the build. `python docs/make_notebooks.py FOLDER`
-writes the executed notebooks alone.
+`python docs/make_notebooks.py` runs every story, and writes its page, its executed notebook and its pictures into
+`docs/stories`, which git ignores. `make docs` does so first. A cell that fails or warns fails the build.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import base64
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -22,8 +20,8 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 STORIES = Path(__file__).resolve().parents[1] / "examples" / "stories"
-FOLDER = "stories"
-"""Where the pages are in the site."""
+FOLDER = Path(__file__).resolve().parent / "stories"
+"""Where the pages are written."""
 WIDE = "---\nhide:\n  - toc\n---\n"
 """The head of a page: without the table of contents, lines of code and tables have room."""
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -32,11 +30,6 @@ KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 def stories() -> list[Path]:
     """The scripts, by name."""
     return sorted(STORIES.glob("*.py"))
-
-
-def title_of(story: Path) -> str:
-    """The heading that a story begins with."""
-    return notebook_of(story.read_text(encoding="utf-8")).cells[0].source.split("\n")[0].removeprefix("# ")
 
 
 # --- a script becomes a notebook ------------------------------------------------------------------------------
@@ -111,32 +104,22 @@ def page_of(notebook: Any, name: str) -> tuple[str, dict[str, bytes]]:
     return "\n\n".join(parts) + "\n", pictures
 
 
-# --- the hook of mkdocs ---------------------------------------------------------------------------------------
+# --- the files ------------------------------------------------------------------------------------------------
 
 
-def on_config(config: Any) -> Any:
-    """Add the stories to the navigation, after the start and the tutorial."""
-    listed = [{title_of(story): f"{FOLDER}/{story.stem}.md"} for story in stories()]
-    config.nav.insert(2, {"Stories": listed})
-    return config
-
-
-def on_files(files: Any, config: Any) -> Any:
-    """Run the stories, and add their pages, pictures and notebooks to the files of the site."""
-    from mkdocs.structure.files import File
-
-    for story in stories():
-        notebook = executed(story.read_text(encoding="utf-8"))
-        page, pictures = page_of(notebook, story.stem)
-        made = {f"{story.stem}.md": page, f"{story.stem}.ipynb": nbformat.writes(notebook), **pictures}
-        for name, content in made.items():
-            files.append(File.generated(config, f"{FOLDER}/{name}", content=content))
-    return files
+def write(story: Path, folder: Path) -> None:
+    """Run a story, and write its page, its notebook and its pictures."""
+    notebook = executed(story.read_text(encoding="utf-8"))
+    page, pictures = page_of(notebook, story.stem)
+    texts = {f"{story.stem}.md": page, f"{story.stem}.ipynb": nbformat.writes(notebook)}
+    for name, content in ({name: text.encode() for name, text in texts.items()} | pictures).items():
+        (folder / name).write_bytes(content)
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1])
-    folder.mkdir(parents=True, exist_ok=True)
+    FOLDER.mkdir(exist_ok=True)
+    for old in FOLDER.iterdir():
+        old.unlink()
     for story in stories():
-        nbformat.write(executed(story.read_text(encoding="utf-8")), folder / f"{story.stem}.ipynb")
-        print(folder / f"{story.stem}.ipynb")
+        write(story, FOLDER)
+        print(FOLDER / f"{story.stem}.md")

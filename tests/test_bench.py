@@ -1,4 +1,4 @@
-"""The page of benchmarks is made of what they printed, and nothing else."""
+"""The pages of benchmarks are made of what they printed, and nothing else."""
 
 from __future__ import annotations
 
@@ -33,8 +33,24 @@ def charts(page: ModuleType) -> ModuleType:
     return sys.modules["charts"]
 
 
-def test_the_page_is_what_the_benchmarks_printed(page: ModuleType) -> None:
-    assert (ROOT / "docs" / "benchmarks.md").read_text("utf-8") == page.page(), "run python bench/page.py"
+def test_the_pages_are_what_the_benchmarks_printed(page: ModuleType) -> None:
+    there = {kept.name: kept.read_text("utf-8") for kept in page.PAGES.iterdir()}
+    assert there == page.pages(), "run python bench/page.py"
+
+
+def test_every_section_is_on_one_page_and_every_missed_goal_on_the_index(page: ModuleType) -> None:
+    pages = page.pages()
+    index = pages.pop("index.md")
+    assert sum(len(theme.commands) for theme in page.THEMES) == len(page.COMMANDS)
+    missed = [goal for name in page.COMMANDS for goal in page.goals(page.stored(name), "missed")]
+    assert [goal for goal in missed if f": {goal}\n" not in index] == []
+    assert index.count("\n- [") == len(missed) > 0
+
+
+def test_goals_are_read_as_they_were_printed(page: ModuleType) -> None:
+    section = "## One\nGoals met: a ≥ 1.5 (2.1); b.\n\n**Goals missed**: c (0.83 times).\n\n- The goals are hard.\n"
+    assert page.goals(section, "met") == ["a ≥ 1.5 (2.1)", "b"]
+    assert page.goals(section, "missed") == ["c (0.83 times)"]
 
 
 def test_every_section_was_measured_and_every_script_has_one(page: ModuleType) -> None:

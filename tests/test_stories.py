@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import nbformat
@@ -102,12 +102,22 @@ def test_a_page_shows_code_output_and_pictures(maker: ModuleType) -> None:
     assert pictures == {"one-1.png": b"PNG"}
 
 
-def test_every_story_is_in_the_navigation_by_its_title(maker: ModuleType) -> None:
-    config = SimpleNamespace(nav=["index.md", "tutorial.md", "end.md"])
-    assert maker.on_config(config).nav[1::2] == ["tutorial.md", "end.md"]
-    listed = {title: page for one in config.nav[2]["Stories"] for title, page in one.items()}
-    assert listed["A hospital's visits"] == "stories/hospital_visits.md"
-    assert sorted(listed.values()) == [f"stories/{story.stem}.md" for story in STORIES]
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.stem)
+def test_every_story_is_in_the_navigation_by_its_title(story: Path, maker: ModuleType) -> None:
+    title = maker.notebook_of(story.read_text("utf-8")).cells[0].source.partition("\n")[0].removeprefix("# ")
+    assert f"      - {title}: stories/{story.stem}.md\n" in (ROOT / "mkdocs.yml").read_text("utf-8")
+
+
+def test_a_page_is_written_with_its_notebook_and_pictures(
+    maker: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook = maker.notebook_of("# %% [markdown]\n# # Title\n\n# %%\nprint(1)\n")
+    notebook.cells[1].outputs = [_picture()]
+    monkeypatch.setattr(maker, "executed", lambda script: notebook)
+    maker.write(STORIES[0], tmp_path)
+    name = STORIES[0].stem
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{name}-1.png", f"{name}.ipynb", f"{name}.md"]
+    assert (tmp_path / f"{name}-1.png").read_bytes() == b"PNG"
 
 
 @pytest.mark.slow

@@ -56,10 +56,10 @@ assert is_installed() and Agents()
 import discreet.demo.run, matplotlib
 """,
     "docs": """
-import material, mkdocs, mkdocstrings
+import mkdocstrings, zensical
 """,
     "all": """
-import discreet as dp, httpx, matplotlib, mkdocs, psycopg, pyspark
+import discreet as dp, httpx, matplotlib, psycopg, pyspark, zensical
 dp.learn.LogisticRegression
 """,
 }
