@@ -69,11 +69,11 @@ $(MADE):
 	fi
 	@touch $@
 
-$(DEMO_READY): $(MADE) pyproject.toml constraints.txt
+$(DEMO_READY): $(MADE) pyproject.toml constraints.txt src/discreet/_version.py
 	$(PIP) -e ".[plot,learn]"
 	@touch $@
 
-$(READY): $(MADE) pyproject.toml constraints.txt
+$(READY): $(MADE) pyproject.toml constraints.txt src/discreet/_version.py
 	$(PIP) -e ".[dev,plot]"
 	@touch $@ $(DEMO_READY)
 
