@@ -12,7 +12,7 @@ import pytest
 
 import discreet as dp
 from discreet.guarantees.rules.best_of import RULES
-from discreet.ledger.checkpoint import Checkpoint
+from discreet.ledger.stores.checkpoint import Checkpoint
 
 WRITTEN = Path(__file__).parents[1] / "fixtures" / "v01"
 SAID = json.loads((WRITTEN / "said.json").read_text("utf-8"))
