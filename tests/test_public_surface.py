@@ -218,8 +218,11 @@ def test_one_version_everywhere() -> None:
 
 def test_pages_name_the_wheel_of_this_version() -> None:
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "deploy").iterdir())]
-    named = {page.name: re.findall(r"discreet-(\d[\w.]*)-py3-none-any", page.read_text("utf-8")) for page in pages}
-    assert {"index.md", "install.md"} <= {page for page, versions in named.items() if versions}
+    named = {
+        str(page.relative_to(ROOT)): re.findall(r"discreet-(\d[\w.]*)-py3-none-any", page.read_text("utf-8"))
+        for page in pages
+    }
+    assert {"docs/index.md", "docs/install.md"} <= {page for page, versions in named.items() if versions}
     assert set().union(*named.values()) == {discreet.__version__}
 
 
