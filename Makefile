@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE  # each worker, and each process that a test st
 PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3.14 python3 python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow mutants fuzz wheel lint format bench docs clean
+.PHONY: help demo test test-slow mutants fuzz wheel pythons lint format bench docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +37,9 @@ fuzz: $(READY) ## hostile input for every surface: twelve minutes each; SEED=2 f
 
 wheel: $(READY) ## the package as users get it: built, and installed with each extra alone
 	$(BIN)/python tests/wheel.py
+
+pythons: $(READY) ## the quick tests on every supported Python that is found; ONLY="3.13 tests/ledger" for a part
+	$(BIN)/python -m tests.pythons $(ONLY)
 
 lint: $(READY) ## format, style, types and floors
 	$(BIN)/ruff format --check .
@@ -70,11 +73,11 @@ $(MADE):
 	fi
 	@touch $@
 
-$(DEMO_READY): $(MADE) pyproject.toml constraints.txt
+$(DEMO_READY): $(MADE) pyproject.toml constraints.txt src/discreet/_version.py
 	$(PIP) -e ".[plot,learn]"
 	@touch $@
 
-$(READY): $(MADE) pyproject.toml constraints.txt
+$(READY): $(MADE) pyproject.toml constraints.txt src/discreet/_version.py
 	$(PIP) -e ".[dev,plot]"
 	@touch $@ $(DEMO_READY)
 

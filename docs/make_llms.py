@@ -21,7 +21,7 @@ HEAD = """# discreet
 > A Python library for differential privacy: exact noise, an error bar for every number, and a ledger that is charged
 > before the data is read.
 
-- Import it as `import discreet as dp`. It is not on PyPI: install it from a checkout or a wheel.
+- Import it as `import discreet as dp`. It is not published yet: install it from a checkout or a wheel.
 - Declare bounds, choices and classes from public knowledge. Never read them from the data.
 - `explain` shows cost and error, and spends nothing. Ask it before `sql`.
 - Every error has a `code`, and says what to write instead.

@@ -216,6 +216,16 @@ def test_one_version_everywhere() -> None:
     assert newest_entry((ROOT / "CHANGELOG.md").read_text("utf-8")) == discreet.__version__
 
 
+def test_pages_name_the_wheel_of_this_version() -> None:
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "deploy").iterdir())]
+    named = {
+        str(page.relative_to(ROOT)): re.findall(r"discreet-(\d[\w.]*)-py3-none-any", page.read_text("utf-8"))
+        for page in pages
+    }
+    assert {"docs/index.md", "docs/install.md"} <= {page for page, versions in named.items() if versions}
+    assert set().union(*named.values()) == {discreet.__version__}
+
+
 def test_the_newest_entry_is_found() -> None:
     assert newest_entry("# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - x\n\n## [0.1.0] - y\n") == "0.2.0"
     assert newest_entry("# Changelog\n") is None

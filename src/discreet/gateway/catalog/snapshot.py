@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
+import lzma
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
@@ -36,9 +36,12 @@ class Kept:
 @cache
 def load() -> tuple[dict[tuple[str, str], Kept], dict[str, list[list[Any]]]]:
     """The relations by schema and name, and what functions say about PostgreSQL's own objects."""
-    packed = resources.files(__package__).joinpath("postgres15.json.gz").read_bytes()
-    read = json.loads(gzip.decompress(packed))
-    relations = {(one["schema"], one["name"]): Kept(**one) for one in read["relations"]}
+    packed = resources.files(__package__).joinpath("postgres15.json.xz").read_bytes()
+    read = json.loads(lzma.decompress(packed))
+    relations = {}
+    for one in read["relations"]:  # stored column by column, which is smaller
+        rows = [list(row) for row in zip(*one["rows"], strict=True)]
+        relations[one["schema"], one["name"]] = Kept(one["schema"], one["name"], one["columns"], rows)
     keywords = [["word", "text"], ["catcode", "char"], ["barelabel", "bool"], ["catdesc", "text"], ["baredesc", "text"]]
     relations["pg_catalog", "pg_get_keywords"] = Kept(
         "pg_catalog", "pg_get_keywords", keywords, read["said"]["keywords"]
