@@ -147,7 +147,7 @@ class Http:
         @st.composite
         def made(draw: Any) -> Request:
             method, path = draw(picked(places))
-            path = _PLACES.sub(lambda _: quote(draw(values), safe=draw(st.sampled_from(("", "/")))), path)
+            path = _PLACES.sub(lambda _: draw(st.one_of(values, values.map(_quoted))), path)
             method = draw(st.sampled_from((method,) * 12 + ("GET", "POST", "PUT", "HEAD", "OPTIONS", "X")))
             if method != "POST":
                 return Request(draw(who), method, path, draw(queries), headers=draw(headers))
@@ -243,6 +243,10 @@ class Http:
     def close(self) -> None:
         """Stop the house."""
         self._stack.close()
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="", errors="surrogatepass")
 
 
 def _json(value: Any) -> bytes:

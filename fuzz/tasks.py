@@ -132,13 +132,13 @@ class Tasks:
 
     def inputs(self) -> st.SearchStrategy[Input]:
         """Seeds with bytes or words changed."""
-        texts = tuple(one.content.decode() for one in self.seeds if one.kind in _READ)
+        texts = tuple(one.content.decode("utf-8", "replace") for one in self.seeds if one.kind in _READ)
 
         @st.composite
         def changed(draw: Any) -> Input:
             one = draw(picked(self.seeds))
             if one.kind in _READ and draw(st.booleans()):
-                own = one.content.decode()
+                own = one.content.decode("utf-8", "replace")
                 return Input(one.kind, draw(text_changes((own, own, own, *texts), _WORDS)).encode("utf-8", "replace"))
             return Input(one.kind, draw(byte_changes(st.just(one.content))))
 

@@ -114,12 +114,15 @@ def judge_all(mutants: Iterable[Mapping[str, Any]], workers: int) -> list[Verdic
 
 def _copied(copy: Path) -> Path:
     copy.mkdir()
-    leave = shutil.ignore_patterns("__pycache__", ".lock")
+    leave = shutil.ignore_patterns("__pycache__", ".lock", "node_modules")
     for name in COPIED:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, copy / name, ignore=leave, symlinks=True)
         else:
             shutil.copy2(ROOT / name, copy / name)
+    installed = ROOT / "clients" / "js" / "node_modules"
+    if installed.exists():
+        (copy / "clients" / "js" / "node_modules").symlink_to(installed)
     return copy
 
 
