@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from discreet.exact.rational import LEDGER_UNIT
+
 from .small_house import SmallHouse
 
 PARTS = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
@@ -49,6 +51,25 @@ def test_what_is_implied_is_free_and_what_is_missing_is_charged(house: Any) -> N
     assert part["remaining"]["epsilon"] == pytest.approx(3 - 0.2 - float(entry.guarantee.largest_loss))
     again = house.value(ada, "again", receipt=part["receipt"])
     assert again["rows"] == part["rows"]
+
+
+def test_a_history_has_free_answers_and_limits_count_what_was_missing(house: Any) -> None:
+    token, some = house.open("fay"), f"{SOME} AND cost > 50"  # of which nobody has asked anything
+    first = asked(house, token, PARTS.replace("GROUP", "WHERE cost > 50 GROUP"), epsilon=0.2)
+    free = asked(house, token, some, epsilon=0.05)
+    assert asked(house, token, some, epsilon=0.05)["rows"] == free["rows"]
+    before = house.charges()
+    asked(house, token, some, epsilon=0.2)
+    [entry] = house.charges()[len(before) :]
+    listed = house.value(token, "history")["questions"]
+    missing = float(entry.guarantee.largest_loss)
+    assert [one["cost"] for one in listed] == pytest.approx([0.2, 0.0, missing])
+    assert listed[0]["receipt"] == first["receipt"]
+    again = house.value(token, "again", receipt=listed[1]["receipt"])  # from all that is known by now
+    assert set(again["derived_from"]) >= {first["receipt"]}
+    with house.store.read() as execute:
+        [(spent,)] = execute("SELECT spent FROM days WHERE account = 'fay'")
+    assert int(spent) / LEDGER_UNIT == pytest.approx(0.2 + missing)
 
 
 def test_answers_of_other_accounts_count_where_they_are_shared(house: Any) -> None:
