@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from discreet.gateway.console.cookies import form_secret
-from discreet.gateway.console.pages import PAGES
+from discreet.gateway.console.pages.every_page import PAGES
 from discreet.gateway.console.site import Console
-from discreet.gateway.desk_replies import SAFE
-from discreet.gateway.routes import ROUTES
+from discreet.gateway.desk.replies import SAFE
+from discreet.gateway.desk.routes import ROUTES
 from discreet.gateway.settings import load_settings
 from fuzz.changes import ODD_NUMBERS, ODD_TEXTS, byte_changes, picked, text_changes
 from fuzz.oracle import CANARY, Broken, within
