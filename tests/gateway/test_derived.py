@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from discreet.exact.rational import LEDGER_UNIT
+from discreet.gateway.vault.clock import Lanes
 
 from .small_house import SmallHouse
 
@@ -69,6 +70,21 @@ def test_a_history_has_free_answers_and_limits_count_what_was_missing(house: Any
     with house.store.read() as execute:
         [(spent,)] = execute("SELECT spent FROM days WHERE account = 'fay'")
     assert int(spent) / LEDGER_UNIT == pytest.approx(0.2 + missing)
+
+
+def test_a_question_with_several_charges_runs_alone(house: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The times of its later charges depend on the data, and their order among those of others would show it."""
+    token, real, seen = house.open("gus"), Lanes.run, []
+
+    def run(self: Lanes, *given: Any, alone: bool = False) -> Any:
+        seen.append(alone)
+        return real(self, *given, alone=alone)
+
+    monkeypatch.setattr(Lanes, "run", run)
+    asked(house, token, "SELECT COUNT(*) AS n FROM visits WHERE cost > 61", epsilon=0.1)
+    parts = [f"(SELECT COUNT(*) AS n FROM visits WHERE cost > {cost}) {name}" for cost, name in ((62, "a"), (63, "b"))]
+    asked(house, token, f"SELECT a.n + b.n AS x FROM {parts[0]}, {parts[1]}", epsilon=0.2)
+    assert seen == [False, True]
 
 
 def test_answers_of_other_accounts_count_where_they_are_shared(house: Any) -> None:
