@@ -103,9 +103,8 @@ def printed(path: Path) -> Any:
     )
     found: list[Any] = []
     for words in COMMANDS:
-        with redirect_stdout(io.StringIO()) as out:
-            with contextlib.suppress(SystemExit):
-                main([str(toml) if word == "p.toml" else word for word in words])
+        with redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
+            main([str(toml) if word == "p.toml" else word for word in words])
         text = out.getvalue()
         if words[-1] == "json":
             found.append({name: value for name, value in json.loads(text).items() if name in ("rows", "errors")})
