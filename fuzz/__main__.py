@@ -21,7 +21,7 @@ from hypothesis.errors import Flaky, HypothesisWarning
 
 from fuzz.oracle import Broken, Target
 
-TARGETS = ("sql", "policy", "ledger", "postgres", "wire", "cli")
+TARGETS = ("sql", "policy", "ledger", "postgres", "wire", "cli", "http", "tasks")
 ROUND = 300
 """So many inputs, then seeds that were found meanwhile are used."""
 AS_THEY_ARE = 100

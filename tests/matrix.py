@@ -3,23 +3,34 @@
     python tests/matrix.py            # what `make mutants` does
     python tests/matrix.py --write    # and writes the pages of docs/reference
 
-A test that kills passes only when the bug that it plants is caught. A bug survives when such a test fails; a test that
-is skipped, or does not run, shows nothing, and is told as such.
+A bug is planted in one of two ways. A test plants it, and passes only if the bug is caught. Or the list says which
+piece of which file is replaced by what (`file`, `old`, `new`: Python, JavaScript, a template). It is then replaced in a
+copy of the project, where the named tests, which pass on the sound project, must fail. A test that is skipped, or does
+not run, shows nothing, and is told as such.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
+import subprocess
 import sys
+import tempfile
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Literal
 
 import pytest
 
 Verdict = Literal["killed", "SURVIVED", "not run"]
+PLANTED = {"file", "old", "new"}
+"""What a mutant has that is planted in a copy of the project."""
+COPIED = ("src", "tests", "fuzz", "bench", "clients", "docs", "examples", "pyproject.toml", "README.md", "CHANGELOG.md")
 ROOT = Path(__file__).resolve().parent.parent
 THREATS = ROOT / "tests" / "threats.toml"
 PAGES = ROOT / "docs" / "reference"
@@ -51,6 +62,70 @@ def run(nodes: Iterable[str], workers: str) -> dict[str, str]:
     return outcomes.of
 
 
+def planted_text(mutant: Mapping[str, Any], text: str) -> str:
+    """The text of a file with a bug in it; a piece that is there more than once, or no longer, plants nothing."""
+    if text.count(mutant["old"]) != 1:
+        raise ValueError(f"{mutant['name']}: the piece is {text.count(mutant['old'])} times in {mutant['file']}")
+    return text.replace(mutant["old"], mutant["new"])
+
+
+@contextmanager
+def planted(mutant: Mapping[str, Any], copy: Path) -> Iterator[None]:
+    """A bug in a copy of the project, for as long as it is looked for."""
+    path = copy / mutant["file"]
+    sound = path.read_text("utf-8")
+    path.write_text(planted_text(mutant, sound), "utf-8")
+    try:
+        yield
+    finally:
+        path.write_text(sound, "utf-8")
+
+
+def judge(mutant: Mapping[str, Any], copy: Path) -> Verdict:
+    """Plant one bug in a copy, and see whether the tests that are to kill it fail there, each of them."""
+    environment = os.environ | {"PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    ended: set[int] = set()
+    with planted(mutant, copy):
+        for node in mutant["killed_by"]:
+            command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "", node]
+            ended.add(subprocess.run(command, cwd=copy, env=environment, capture_output=True, check=False).returncode)
+    if 0 in ended:
+        return "SURVIVED"
+    return "killed" if ended == {1} else "not run"  # 1: a test failed; more: nothing was collected, or pytest broke
+
+
+def judge_all(mutants: Iterable[Mapping[str, Any]], workers: int) -> list[Verdict]:
+    """The verdicts on bugs that are planted in copies of the project: one copy for each worker."""
+    with tempfile.TemporaryDirectory(prefix="discreet_mutants_") as folder:
+        free: SimpleQueue[Path] = SimpleQueue()
+        for number in range(workers):
+            free.put(_copied(Path(folder) / str(number)))
+
+        def one(mutant: Mapping[str, Any]) -> Verdict:
+            copy = free.get()
+            try:
+                return judge(mutant, copy)
+            finally:
+                free.put(copy)
+
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(one, mutants))
+
+
+def _copied(copy: Path) -> Path:
+    copy.mkdir()
+    leave = shutil.ignore_patterns("__pycache__", ".lock", "node_modules")
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, copy / name, ignore=leave, symlinks=True)
+        else:
+            shutil.copy2(ROOT / name, copy / name)
+    installed = ROOT / "clients" / "js" / "node_modules"
+    if installed.exists():
+        (copy / "clients" / "js" / "node_modules").symlink_to(installed)
+    return copy
+
+
 def verdict(nodes: Iterable[str], outcomes: Mapping[str, str]) -> Verdict:
     """Of one bug: killed when all tests that are to kill it passed, with all of their parameters."""
     ended: set[str] = set()
@@ -80,7 +155,12 @@ def mutants_page(mutants: list[dict[str, Any]], verdicts: list[Verdict]) -> str:
     """The matrix as a page."""
     rows: dict[bool, list[str]] = {True: [], False: []}
     for mutant, found in zip(mutants, verdicts, strict=True):
-        rows[mutant.get("listed", False)].append(_row(mutant["name"], mutant["killed_by"], found))
+        name = (
+            f"{mutant['name']} (`{mutant['file'].removeprefix('src/discreet/')}`)"
+            if "file" in mutant
+            else mutant["name"]
+        )
+        rows[mutant.get("listed", False)].append(_row(name, mutant["killed_by"], found))
     head = ["| seeded bug | killed by | |", "|---|---|---|"]
     return "\n".join(
         [
@@ -88,7 +168,8 @@ def mutants_page(mutants: list[dict[str, Any]], verdicts: list[Verdict]) -> str:
             GENERATED,
             "",
             "Each bug below is planted in the code, and the very check that the sound code passes must catch it.",
-            "`make mutants` plants them all and prints this table.",
+            "`make mutants` plants them all and prints this table. Where a file is named, a piece of that file is",
+            "replaced in a copy of the project, and the ordinary tests named with it must fail there.",
             "",
             f"**{summary(verdicts)}.**",
             "",
@@ -134,14 +215,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Run every test that kills a seeded bug, and tell what was killed.")
     parser.add_argument("-n", default="auto", metavar="WORKERS", help="processes of the tests; default: one a core")
     parser.add_argument("--write", action="store_true", help="write the pages of docs/reference")
+    parser.add_argument("--only", default="", metavar="WORD", help="bugs with this word in their name, file or tests")
     given = parser.parse_args()
     os.chdir(ROOT)
     known = threats()
-    mutants = known["mutant"]
-    outcomes = run((node for mutant in mutants for node in mutant["killed_by"]), given.n)
-    verdicts = [verdict(mutant["killed_by"], outcomes) for mutant in mutants]
+    mutants = [one for one in known["mutant"] if given.only in repr(one)]
+    by_tests = [mutant for mutant in mutants if "file" not in mutant]
+    outcomes = run((node for mutant in by_tests for node in mutant["killed_by"]), given.n) if by_tests else {}
+    in_copies = [mutant for mutant in mutants if "file" in mutant]
+    workers = (os.cpu_count() or 1) if given.n == "auto" else max(1, int(given.n))
+    judged = iter(judge_all(in_copies, workers) if in_copies else [])
+    verdicts = [next(judged) if "file" in mutant else verdict(mutant["killed_by"], outcomes) for mutant in mutants]
     print(f"\n{shown(mutants, verdicts)}\n\n{summary(verdicts)}")
-    if given.write:
+    if given.write and mutants == known["mutant"]:
         PAGES.mkdir(exist_ok=True)
         (PAGES / "mutants.md").write_text(mutants_page(mutants, verdicts), "utf-8")
         (PAGES / "threats.md").write_text(threats_page(known["case"]), "utf-8")

@@ -6,6 +6,7 @@ A new public call joins one of the lists in `calls_*.py`, or says here why it ne
 from __future__ import annotations
 
 from . import (
+    calls_answers,
     calls_blocks,
     calls_functions,
     calls_learn,
@@ -30,13 +31,13 @@ CALLS: list[Call] = [
     *calls_studies.CALLS,
     *calls_tables.CALLS,
     *calls_blocks.CALLS,
+    *calls_answers.CALLS,
     *calls_stats.CALLS,
     *calls_stats_regression.CALLS,
     *calls_stats_counts.CALLS,
     *calls_stats_proportions.CALLS,
 ]
 
-_POLICIES = "a plan and a policy: their tables are read as those of connect, and tests/publication has odd records"
 _MADE = "a result that the package makes: nobody hands in records"
 _SETTING = "the parameter is a setting, declared and public"
 _CALLERS = "an answer that the caller has computed, whose sensitivity the caller states: not rows"
@@ -63,6 +64,7 @@ NO_DATA: dict[str, str] = {
     "datasets.Standing.due": _SETTING,
     "datasets.Standing.total": _SETTING,
     "datasets.Prepared.explain": _SETTING,
+    "datasets.Prepared.epsilon_of": "guarantees that the plan owes, which are public",
     "gateway.Remote*": "what a gateway released, or asks of one",
     "remote": "an address of a gateway, and a token",
     "datasets.Tables": _MADE,
@@ -100,8 +102,6 @@ NO_DATA: dict[str, str] = {
     "publication.Checked": _MADE,
     "publication.Published": _MADE,
     "publication.verify_publication": _MADE,
-    "publication.explain_publication": _POLICIES,
-    "publish": _POLICIES,
     "Database.plan_cube": _SETTING,
     "testing.*": "for tests only: what it makes is marked as not private",
     # settings under names that elsewhere are data

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from discreet.exact.rational import LEDGER_UNIT
+from discreet.gateway.vault.clock import Lanes
+
 from .small_house import SmallHouse
 
 PARTS = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
@@ -49,6 +52,39 @@ def test_what_is_implied_is_free_and_what_is_missing_is_charged(house: Any) -> N
     assert part["remaining"]["epsilon"] == pytest.approx(3 - 0.2 - float(entry.guarantee.largest_loss))
     again = house.value(ada, "again", receipt=part["receipt"])
     assert again["rows"] == part["rows"]
+
+
+def test_a_history_has_free_answers_and_limits_count_what_was_missing(house: Any) -> None:
+    token, some = house.open("fay"), f"{SOME} AND cost > 50"  # of which nobody has asked anything
+    first = asked(house, token, PARTS.replace("GROUP", "WHERE cost > 50 GROUP"), epsilon=0.2)
+    free = asked(house, token, some, epsilon=0.05)
+    assert asked(house, token, some, epsilon=0.05)["rows"] == free["rows"]
+    before = house.charges()
+    asked(house, token, some, epsilon=0.2)
+    [entry] = house.charges()[len(before) :]
+    listed = house.value(token, "history")["questions"]
+    missing = float(entry.guarantee.largest_loss)
+    assert [one["cost"] for one in listed] == pytest.approx([0.2, 0.0, missing])
+    assert listed[0]["receipt"] == first["receipt"]
+    assert len(house.value(token, "again", receipt=listed[1]["receipt"])["rows"]) == 1  # from what is known by now
+    with house.store.read() as execute:
+        [(spent,)] = execute("SELECT spent FROM days WHERE account = 'fay'")
+    assert int(spent) / LEDGER_UNIT == pytest.approx(0.2 + missing)
+
+
+def test_a_question_with_several_charges_runs_alone(house: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The times of its later charges depend on the data, and their order among those of others would show it."""
+    token, real, seen = house.open("gus"), Lanes.run, []
+
+    def run(self: Lanes, *given: Any, alone: bool = False) -> Any:
+        seen.append(alone)
+        return real(self, *given, alone=alone)
+
+    monkeypatch.setattr(Lanes, "run", run)
+    asked(house, token, "SELECT COUNT(*) AS n FROM visits WHERE cost > 61", epsilon=0.1)
+    parts = [f"(SELECT COUNT(*) AS n FROM visits WHERE cost > {cost}) {name}" for cost, name in ((62, "a"), (63, "b"))]
+    asked(house, token, f"SELECT a.n + b.n AS x FROM {parts[0]}, {parts[1]}", epsilon=0.2)
+    assert seen == [False, True]
 
 
 def test_answers_of_other_accounts_count_where_they_are_shared(house: Any) -> None:

@@ -48,6 +48,19 @@ def test_a_history_has_costs_and_versions(clinic: Clinic) -> None:
     assert (newest["count"], newest["pages"]) == (2, 1)
 
 
+def test_a_charge_with_a_large_delta_of_its_own_has_a_cost(clinic: Clinic) -> None:
+    """As of groups that are not declared: below its δ, no ε holds."""
+    clinic.open("alice")
+    view, before = clinic.office.ledger.for_analyst("alice"), clinic.office.ledger.count
+    keys = dp.compose([dp.Gaussian(stddev=8).guarantee(1), dp.Approx(epsilon=0.2, delta=1e-7)])
+    assert keys.largest_loss is None
+    entry = view.charge(keys, asked=SQL)
+    questions.note_question(clinic.store, "alice", entry.receipt, SQL, {}, clinic.time, version="v1", since=before)
+    [found] = clinic.do("history", person("alice"))["questions"]
+    assert 0.2 < found["cost"] <= keys.epsilon_at(delta=1.01e-7)
+    assert clinic.do("spending", person("alice"))["typical"] == pytest.approx(found["cost"])
+
+
 def test_what_was_found_costs_nothing_and_a_part_is_paid_once(clinic: Clinic) -> None:
     clinic.open("alice")
     first = ask(clinic, "alice", 0.1)

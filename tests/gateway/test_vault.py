@@ -13,6 +13,7 @@ import pytest
 import discreet as dp
 from discreet.gateway.books import accounts, late
 from discreet.gateway.books.tokens import COMMAND_LINE
+from discreet.gateway.vault.asking import Asked
 
 from .house import BY_CITY, COUNT, House
 
@@ -48,6 +49,17 @@ def test_an_answer_is_charged_once_and_then_free(house):
     assert remaining(house, token) == pytest.approx(2.9)
     [mine] = [entry for entry in house.charges() if entry.analyst == "ada"]
     assert mine.state == "answered"
+
+
+def test_what_is_remembered_is_the_very_same_question(house):
+    token, given = house.open("gina"), [{"epsilon": 0.1}, {"epsilon": 0.3}, {"epsilon": 0.1, "format": "csv"}]
+    first, other, written = (house.ask(token, **one) for one in given)
+    assert json.loads(first.body)["receipt"] != json.loads(other.body)["receipt"]
+    assert written.header["type"].startswith("text/csv")
+    assert house.ask(token, **given[1]).body == other.body
+    one, two = (Asked(sql=COUNT, options={}, key=key) for key in ("a", "b"))
+    assert one.digest != two.digest
+    assert one.words == two.words
 
 
 def test_a_hundred_connections_pay_once(house):

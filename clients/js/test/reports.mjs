@@ -195,6 +195,8 @@ tests["a repeated survey draws an answer once for each value"] = async ({ vector
   for (let round = 0; round < 40; round++)
     equal(await survey(vectors.repeated.task, { memory: kept }).encode(round % 2 ? "never" : "daily"), first[round % 2], "a round");
   equal(kept.kept.size, 2, "answers that are kept");
+  await survey(vectors.fresh.task, { memory: kept }).encode("daily");
+  equal(kept.kept.size, 3, "answers to another survey");
   const rounds = new Set();
   const fresh = memory();
   for (let round = 0; round < 200; round++) rounds.add(await survey(vectors.fresh.task, { memory: fresh }).encode("daily"));

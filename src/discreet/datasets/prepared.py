@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -81,6 +82,21 @@ class Prepared(Closed):
             case Plan():
                 return exactly(self.plan.cost.epsilon)
         return sum((exactly(plan.cost.epsilon) for plan in self.plan.plans), Fraction(0))
+
+    def epsilon_of(self, owed: Sequence[Guarantee]) -> Fraction:
+        """The ε of what is owed. Less than that of the whole statement, if a part of it follows from earlier answers or
+        was bought before.
+        """
+        plans = [self.plan] if isinstance(self.plan, Plan) else getattr(self.plan, "plans", ())
+        delta = min((plan.price.delta for plan in plans), default=Fraction(0))
+        found = Fraction(0)
+        for cost in owed:
+            largest = None if cost.infinite else cost.largest_loss
+            at = cost.epsilon_at(delta=delta) if largest is None else largest
+            if not math.isfinite(at):
+                return self.epsilon
+            found += exactly(at)
+        return min(found, self.epsilon)
 
     def explain(self, confidence: float = 0.95, *, budget: bool = True, finds: bool = True) -> Explanation:
         """What the answer would cost and how large its error may be, and with `budget` what would remain. If it `finds`

@@ -12,14 +12,17 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from discreet.gateway.desk.rates import Rates
+from discreet.errors import NotAllowed
+from discreet.gateway.desk.rates import Rate, Rates
 from discreet.gateway.desk.server import tls_context
 from discreet.gateway.settings import Settings
 from discreet.gateway.wire import handshake
 from discreet.gateway.wire.format import messages
+from discreet.gateway.wire.format.messages import Stream
 from discreet.gateway.wire.login import certificate_hash
 from discreet.gateway.wire.server import Places
 
+from ...refusing import refuses
 from ..books import Clinic
 from ..certificates import write_certificate
 from . import raw
@@ -103,6 +106,45 @@ def test_no_login_without_encryption_off_this_machine(
     assert secure.wire.vault.frames == []
     with psycopg.connect(secure.dsn(sslmode="require")):
         pass
+
+
+@pytest.mark.parametrize("far", ["peername", "sockname"])
+def test_both_ends_must_be_on_this_machine(doors: Doors, monkeypatch: pytest.MonkeyPatch, far: str) -> None:
+    """Whoever comes through a forwarded port, or to an address of another network, is not on this machine."""
+    real = Stream.address
+    monkeypatch.setattr(Stream, "address", lambda self, end: "10.0.0.1" if end == far else real(self, end))
+    client = doors.raw()
+    client.send(startup(user="alice"))
+    assert client.read().fields["C"] == "28000"
+
+
+def test_a_session_ends_with_its_connection(doors: Doors) -> None:
+    client = doors.client()
+    [token] = [one["token"] for one in doors.log.opened]
+    doors.wire.vault.sessions.find(token)
+    client.send(raw.TERMINATE)
+    eventually(lambda: [verb for verb, _ in doors.wire.vault.frames][-1] == "logout")
+    with refuses(NotAllowed, "gateway-login"):
+        doors.wire.vault.sessions.find(token)
+
+
+def test_nobody_sends_many_statements_or_cancels_at_once(clinic: Clinic) -> None:
+    rates = Rates(address=Rate(0.001, 4), token=Rate(0.001, 3))
+    with wire(Accounts(clinic.store, lambda: clinic.time), rates=rates) as running:
+        doors, tried = Doors(running, clinic), []
+        client = doors.client()
+        said = [client.ask(raw.query("rows 0"))[0] for _ in range(5)]
+        assert [one.kind for one in said] == ["T", "T", "T", "E", "E"]
+        assert said[-1].fields["C"] == "53000"
+        assert len(doors.log.runs) == 3
+        running.server.shared.cancels.cancel = lambda *numbers: tried.append(numbers)
+        for key in range(9):
+            one = doors.raw()
+            one.send(struct.pack("!iiii", 16, 80877102, 1, key))
+            with pytest.raises(EOFError):
+                one.read()
+        assert 0 < len(tried) <= 4
+        doors.close()
 
 
 def test_what_is_local() -> None:

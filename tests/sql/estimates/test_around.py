@@ -84,6 +84,23 @@ def answers_are_those_of_the_question() -> None:
         assert str(wide.cost) == str(plain.cost)
 
 
+@pytest.mark.parametrize(("rows", "groups"), [(2, 1), (2, 2), (1, 1)])
+def test_nobody_is_left_out_because_of_the_groups_around(rows: int, groups: int) -> None:
+    """Each of 50 people has one row in Rome and one in Oslo. One group of a person is not enough for both, and several
+    groups would need more noise. If one row of a person counts, it is one of all groups, and a note says so.
+    """
+    data = pa.table({"who": [n // 2 for n in range(100)], "city": ["Rome", "Oslo"] * 50})
+    table = {"source": data, "version": "1", "rows_per_person": rows, "groups_per_person": groups}
+    table["columns"] = {"city": {"choices": CITIES}}
+    policy = {"ledger": {"path": ":memory:", "epsilon": 100}, "unit": {"person": "who"}, "tables": {"visits": table}}
+    with testing.no_noise():
+        answer = dp.connect({**policy, "answers": {"wide": True}}).sql(QUESTIONS[0], epsilon=EPSILON)
+    [found] = answer.table.column("n").to_pylist()
+    around = [note for note in answer.notes if "groups around" in note]
+    assert found == 50 if rows == 2 else found <= 50
+    assert len(around) == (rows == 1)
+
+
 def the_price_is_the_same() -> None:
     database, found = clinic(), 0
     for question in QUESTIONS:

@@ -69,7 +69,9 @@ def looks(caller: Caller) -> bool:
 
 
 def shown(office: Office, account: str, role: str, found: Sequence[Question]) -> list[dict[str, Any]]:
-    """Questions as plain values. `cost` is the ε that was charged for each, and null if it was free."""
+    """Questions as plain values. `cost` is the ε that was charged for each: 0 if earlier answers imply it, and null if
+    it was bought before.
+    """
     costs = costs_of(office, account, role, found)
     return [
         {"number": one.number, "receipt": one.receipt, "sql": one.sql, "options": one.options}
@@ -87,7 +89,8 @@ def costs_of(office: Office, account: str, role: str, found: Sequence[Question])
     for one, numbers in zip(found, wanted, strict=True):
         made = [known[number] for number in numbers if number in known and number > (one.since or 0)]
         paid = [charge.epsilon for charge in made if charge.analyst in own]
-        costs.append(float(sum(paid)) if paid else None)
+        free = 0.0 if one.receipt.startswith(questions.FREE) else None
+        costs.append(float(sum(paid)) if paid else free)
     return costs
 
 

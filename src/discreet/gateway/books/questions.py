@@ -16,6 +16,8 @@ from discreet.ledger.texts.record import canonical
 
 SEARCHED, SEARCHED_TEXT = 10_000, 10_000
 """A search looks at so many questions, and at so many characters of each."""
+FREE = "free-"
+"""How the receipt of an answer begins that earlier answers imply: it has no entry in the ledger."""
 _COLUMNS = "number, receipt, sql, options, at, version, since"
 
 

@@ -68,8 +68,8 @@ class Purchase:
             vault.is_unsettled = False
             return
         header = slot.reply.header
-        if header.get("ok") and header["receipt"] is not None:  # otherwise earlier answers imply it by now
-            note(vault, self._caller, self._asked, header["receipt"], since=self.before)
+        if header.get("ok"):
+            note(vault, self._caller, self._asked, header, since=self.before)
         refused = header.get("kind") == BudgetExhausted.__name__
         if (header.get("ok") or refused) and self._epsilon and not self._is_charged(slot):
             limits.undo(vault.store, self._reserved)
@@ -79,10 +79,15 @@ class Purchase:
         return bool(self._ledger.charges_of(slot.charging, after=self.before))
 
 
-def note(vault: Vault, caller: Caller, asked: Asked, receipt: str, *, since: int | None = None) -> None:
+def note(vault: Vault, caller: Caller, asked: Asked, said: Mapping[str, Any], *, since: int | None = None) -> None:
     """Remember what a receipt was for, so that its answer can be asked for again. What was charged for it are the
-    entries after `since`.
+    entries after `since`. What earlier answers imply has no entry, and a name of its own. Public answers are not noted.
     """
+    receipt = said["receipt"]
+    if receipt is None:
+        if not said["derived"]:
+            return
+        receipt, since = f"{questions.FREE}{asked.words[:16]}", None
     options = {**asked.options, **({} if asked.key is None else {"key": asked.key})}
     if asked.length > vault.settings.answer_after:  # a tile that is bought anew needs as much time
         options["answer_after"] = f"{asked.length:.12g}s"

@@ -272,10 +272,9 @@ class Vault:
         if not reply.header.get("ok"):
             raise _failure(reply)
         if reply.header.get("bought") is not False:
-            if reply.header["receipt"] is not None:  # otherwise it is public, and says what remains now
-                await self.in_books(note, self, caller, asked, reply.header["receipt"])
-                if reply.header["own"]:  # otherwise it says what remains to this reader now
-                    self._remembered.put(name, answer_frame(reply))
+            await self.in_books(note, self, caller, asked, reply.header)
+            if reply.header["receipt"] is not None and reply.header["own"]:  # otherwise it says what remains now
+                self._remembered.put(name, answer_frame(reply))
             return answer_frame(reply)
         if not _buys(caller, asked):
             raise NotBought("This was not bought before, and only what was bought is shown here.")
@@ -375,8 +374,7 @@ class Vault:
             alone = len(costs["owed"]) > 1
             slot = await self._lanes.run(sent, asked.length, begin, settle, alone=alone)
         except _Bought as bought:
-            if bought.reply.header["receipt"] is not None:
-                await self.in_books(note, self, caller, asked, bought.reply.header["receipt"])
+            await self.in_books(note, self, caller, asked, bought.reply.header)
             return answer_frame(bought.reply)
         finally:
             self.purchases.discard(purchase)

@@ -120,7 +120,7 @@ class Worker:
         if others:  # whoever buys anything pays for all of it: a lane finds only what they bought themselves
             asked = self._prepare(sql, options, self._database(analyst))
             owed = asked.owed(key=key)
-        costs: dict[str, Any] = {"owed": [to_text(cost) for cost in owed], "epsilon": str(asked.epsilon if owed else 0)}
+        costs: dict[str, Any] = {"owed": [to_text(cost) for cost in owed], "epsilon": str(asked.epsilon_of(owed))}
         charged = asked.planner.ledger
         costs["within"] = [list(charged._parts), charged._division]
         return Frame({"ok": True, "bought": False, **costs, "planned": time.process_time() - begun})
@@ -130,7 +130,8 @@ class Worker:
         answer, ledger = asked.answer(key=key), asked.planner.ledger
         kind, body = answer_format(answer, form, options.get("confidence", 0.95))
         own = not (isinstance(ledger, Replays) and ledger.found_elsewhere)
-        return Frame({"ok": True, "type": kind, "receipt": answer.receipt, "own": own}, body)
+        said = {"ok": True, "type": kind, "receipt": answer.receipt, "own": own, "derived": bool(answer.derived_from)}
+        return Frame(said, body)
 
     def do_prepare(self, sql: str, options: dict[str, Any], analyst: str, **_: Any) -> None:
         """Plan a question that is likely to be asked next. There is no reply."""

@@ -49,9 +49,11 @@ class Charge(NamedTuple):
 
     @property
     def epsilon(self) -> Fraction:
-        """The largest loss of the charge, or the ε at a small δ where no loss is the largest."""
+        """The largest loss of the charge, or where no loss is the largest, the ε at a δ slightly above its own."""
         largest = self.guarantee.largest_loss
-        return Fraction(self.guarantee.epsilon_at(delta=_AT)) if largest is None else largest
+        if largest is not None:
+            return largest
+        return Fraction(self.guarantee.epsilon_at(delta=_AT + exactly(self.guarantee.infinite)))
 
 
 def course_of(ledger: Ledger, moments: Iterable[Moment], last: int) -> list[Stage]:

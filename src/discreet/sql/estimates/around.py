@@ -64,6 +64,8 @@ def groups_around(planner: Planner, plan: Plan) -> Around | None:
     same = found.price.parts == plan.price.parts and found.price.cost == plan.price.cost
     if not same or found.bounds != plan.bounds or found.groups is None or plan.groups is None:
         return None
+    if not may_be_linear(found):  # rows would be left out because of the groups they are in
+        return None
     all_groups, asked_groups = found.groups.keys(), plan.groups.keys()
     numbers = {group: number for number, group in enumerate(all_groups)}
     asked = [dict(zip(_names(plan.question), group, strict=True)) | values for group in asked_groups]

@@ -36,7 +36,7 @@ from discreet.sql.running.levels import (
     leveled_noises,
 )
 from discreet.sql.running.loss import Loss
-from discreet.sql.running.notes import notes_on
+from discreet.sql.running.notes import notes_on, notes_on_groups_around
 from discreet.sql.running.stored import Mark, chosen_numbers, find_reusable, mark_of
 from discreet.sql.settling import settle
 
@@ -68,7 +68,7 @@ def answer_plan(planner: Planner, plan: Plan, *, key: str | None = None, derives
         plan = settle(planner, plan, pairs=pairs, key=key)
         if plan.nothing is not None:
             return _empty(plan, plan.nothing)
-        price, release, decided = _measure(planner, plan, pairs, key, derives=derives)
+        price, release, decided, is_wide = _measure(planner, plan, pairs, key, derives=derives)
     if decided is not None:
         assert plan.groups is not None  # of an estimate, the groups are declared
         [order], keys = as_written(plan.question, [np.arange(plan.groups.count)], plan.groups.keys())
@@ -79,7 +79,8 @@ def answer_plan(planner: Planner, plan: Plan, *, key: str | None = None, derives
         return _at_levels(plan, release, keys)
     if plan.clipping is None or plan.clip is None:
         columns = Columns(plan.question, price, *as_written(plan.question, noisy, keys))
-        return Answer(plan.question, columns, release, notes=notes_on(plan), cost=plan.cost)
+        notes = notes_on(plan) if not is_wide else (*notes_on(plan), *notes_on_groups_around(plan))
+        return Answer(plan.question, columns, release, notes=notes, cost=plan.cost)
     measures, (*cells, above) = unclipped(plan.question, plan.clipping, plan.clip, noisy)
     written, keys = as_written(plan.question, [*measures, *cells], keys)
     noise = plan.clipping.noise(plan.clip)
@@ -225,9 +226,9 @@ def _bought(planner: Planner, plan: Plan, request: dict[str, Any], *, derives: b
 
 def _measure(
     planner: Planner, plan: Plan, pairs: Pairs, key: str | None, *, derives: bool
-) -> tuple[Price, Release, Decided | None]:
+) -> tuple[Price, Release, Decided | None, bool]:
     """The noisy numbers of all groups, and the price at which they were bought: now, or before. And how earlier answers
-    are used, if they are: then the numbers are what was missing.
+    are used, if they are: then the numbers are what was missing. Last, whether groups around were measured, too.
     """
     plan, around, request = _to_measure(planner, plan, key, derives=derives)
     price, release, decided = _measure_all(planner, plan, pairs, request, derives=derives)
@@ -235,7 +236,7 @@ def _measure(
         release = replace(release, value=around.chosen(release.value))
     elif around is not None and decided is not None:
         decided = around.chosen_estimates(decided)
-    return price, release, decided
+    return price, release, decided, around is not None
 
 
 def _measure_all(

@@ -47,6 +47,14 @@ def goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any]
     return goals
 
 
+def notes_on_groups_around(plan: Plan) -> tuple[str, ...]:
+    """What is left out of a person because the groups around a question were measured with it."""
+    if plan.enforced is None:
+        return ()
+    rows = number_of(plan.enforced.rows, "row")
+    return (f"Measured with the groups around it: at most {rows} of one person in all of them.",)
+
+
 def error_of(question: Question, price: Price, part: int, confidence: Any) -> float:
     """How large the error of a measure may be, in the unit of its column. For a quantile, in ranks."""
     amount, measure = float(price.parts[part].error(confidence)), question.measures[part]

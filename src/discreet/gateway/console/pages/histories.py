@@ -27,7 +27,7 @@ async def history_page(visit: Visit) -> Reply:
     found = await visit.ask_vault("history", page=page_number(visit), **chosen)
     for one in found["questions"]:
         one["short"] = shortened(one["sql"])
-        one["free"] = one["cost"] is None
+        one["free"] = not one["cost"]
     more = {name: value for name, value in chosen.items() if value}
     return visit.page(
         "analyst/history.html", found=found, chosen=chosen, may_choose=may_choose(visit), more=urlencode(more)
