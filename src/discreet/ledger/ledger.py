@@ -25,8 +25,6 @@ from discreet.ledger.texts.request import Identity, Request, key_reused_error, r
 from discreet.ledger.writer import Draft, Writer
 
 _in_memory: weakref.WeakValueDictionary[str, Store] = weakref.WeakValueDictionary()
-
-
 T = TypeVar("T")
 
 
