@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -36,6 +36,13 @@ def pytest_configure() -> None:
         facts = os.statvfs(MEMORY)
         if facts.f_bavail * facts.f_frsize >= 4 * 2**30 and not facts.f_flag & os.ST_NOEXEC:
             os.environ["TMPDIR"], tempfile.tempdir = str(MEMORY), None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Tests have no doctests: nothing looks for any, and what is no test is imported only by tests that use it."""
+    found = yield
+    return [one for one in found if type(one) is pytest.Module]
 
 
 def pytest_collectstart() -> None:
