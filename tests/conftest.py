@@ -87,6 +87,15 @@ def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def lent_engines() -> Iterator[None]:
+    """An engine in memory gets the DuckDB that another one has left."""
+    from .lent import lending
+
+    with lending():
+        yield
+
+
 class Install(Protocol):
     """Installs Debian's packages where something is missing and we may. Without them the test is skipped."""
 
