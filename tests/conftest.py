@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -36,6 +36,13 @@ def pytest_configure() -> None:
         facts = os.statvfs(MEMORY)
         if facts.f_bavail * facts.f_frsize >= 4 * 2**30 and not facts.f_flag & os.ST_NOEXEC:
             os.environ["TMPDIR"], tempfile.tempdir = str(MEMORY), None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Tests have no doctests: nothing looks for any, and what is no test is imported only by tests that use it."""
+    found = yield
+    return [one for one in found if type(one) is pytest.Module]
 
 
 def pytest_collectstart() -> None:
@@ -77,6 +84,15 @@ def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     path.write_text(Path(certifi.where()).read_text("utf-8").partition(end)[0] + end + "\n", "utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(certifi, "where", lambda: str(path))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def lent_engines() -> Iterator[None]:
+    """An engine in memory gets the DuckDB that another one has left."""
+    from .lent import lending
+
+    with lending():
         yield
 
 

@@ -97,11 +97,10 @@ def price_step(planner: Planner, horizon: Horizon) -> StepPrice:
     unit = planner.schema.unit
     alone = replace(planner, schema=horizon.schema(planner.schema, horizon.blocks[0]), ledger=None)  # type: ignore[arg-type]
     units, goal = units_in(unit, horizon), horizon.limit
+    asked = alone.read(horizon.question, alone.schema)
 
     def offer(epsilon: Fraction, delta: Fraction) -> StepPrice:
-        plan = alone.plan(
-            horizon.question, epsilon=epsilon, delta=delta, weights=horizon.weights or None, bounds=horizon.bounds
-        )
+        plan = alone.plan(asked, epsilon=epsilon, delta=delta, weights=horizon.weights or None, bounds=horizon.bounds)
         check_turns(plan, horizon)
         if plan.question.levels and has_open_keys(plan.question):
             raise NotAllowed(

@@ -92,7 +92,7 @@ class Planner:
 
     def plan(
         self,
-        question: str | Conditioned,
+        question: str | Conditioned | Question,
         *,
         epsilon: Number | None = None,
         delta: Number | None = None,
@@ -101,12 +101,14 @@ class Planner:
         weights: Mapping[str, Any] | None = None,
         bounds: Mapping[str, int] | None = None,
     ) -> Plan:
-        """How a question would be answered. Spends nothing and reads no private data."""
-        asked = self.read(question, self.schema)
+        """How a question would be answered. Spends nothing and reads no private data. What was read from a text can be
+        planned several times.
+        """
+        asked = question if isinstance(question, Question) else self.read(question, self.schema)
         if asked.unranged:
             undeclared = replace(self, schema=without_ranges(self.schema, asked.unranged))
             return undeclared.plan(
-                question,
+                asked.source if asked is question else question,
                 epsilon=epsilon,
                 delta=delta,
                 within=within,

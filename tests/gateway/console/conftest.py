@@ -19,6 +19,7 @@ from discreet.gateway.books.tokens import COMMAND_LINE
 from ..served import Served
 from .browser import Browser, chromium
 from .keyboard import Keyboard
+from .small_site import SmallSite, small_site
 
 ACCOUNTS = {
     "olga": "owner",
@@ -34,7 +35,7 @@ AXE = Path(sys.prefix) / "axe"
 class Site(Served):
     """A gateway whose accounts have every role."""
 
-    def link(self, name: str) -> str:
+    def login_link(self, name: str) -> str:
         """A login link for an account. Earlier ones no longer work."""
         secret = accounts.new_link(self.store, name, by=COMMAND_LINE, now=time.time())
         return f"{self.url}/login#{secret}"
@@ -49,6 +50,17 @@ def serving(folder: Path, more: str = "") -> Iterator[Site]:
     made.serve("--not-isolated")
     yield made
     made.stop()
+
+
+@contextmanager
+def serving_here(folder: Path) -> Iterator[SmallSite]:
+    """The same accounts at a gateway in this process: for tests of pages, which do not see who runs them."""
+    with small_site(folder, epsilon=100) as made:
+        for name, role in ACCOUNTS.items():
+            made.open(name, role, epsilon=20)
+        made.start()
+        with made.open_desk():
+            yield made
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +98,7 @@ def keyboard(request, browser, site) -> Callable[[str], Keyboard]:
     def come(name: str) -> Keyboard:
         page = browser.open(size=request.param.partition(",")[0], scheme=scheme, scripts=scripts)
         keys = Keyboard(page, scripts=scripts)
-        keys.log_in(site.link(name))
+        keys.log_in(site.login_link(name))
         return keys
 
     return come

@@ -33,6 +33,15 @@ class SmallSite(SmallHouse):
             self.desk = running
             yield running
 
+    @property
+    def url(self) -> str:
+        """Where the pages are."""
+        return self.desk.url
+
+    def login_link(self, name: str) -> str:
+        """A login link for an account. Earlier ones no longer work."""
+        return f"{self.url}/login#{accounts.new_link(self.store, name, by=COMMAND_LINE, now=time.time())}"
+
     def publish(self, version: str) -> None:
         """Serve another version of the data from the next start on."""
         text = re.sub(r'version = "[^"]*"', f'version = "{version}"', self.policy.read_text())
@@ -48,8 +57,7 @@ class Visitor(httpx.Client):
 
     def __init__(self, site: SmallSite, name: str) -> None:
         super().__init__(base_url=site.desk.url, timeout=30, trust_env=False)
-        secret = accounts.new_link(site.store, name, by=COMMAND_LINE, now=time.time())
-        assert self.post("/login", data={"link": secret}).status_code == 303
+        assert self.post("/login", data={"link": site.login_link(name)}).status_code == 303
         self.secret = ""
 
     def page(self, path: str, status: int = 200, **query: Any) -> str:

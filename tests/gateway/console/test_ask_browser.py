@@ -32,7 +32,7 @@ def reach(page, locator):
 
 
 def test_by_keyboard_alone(site, browser):
-    page = browser.open(site.link("alice"))
+    page = browser.open(site.login_link("alice"))
     page.goto("/ask")
     assert page.input_value("#epsilon") == "0.1"  # the owner's default
     reach(page, page.locator("#sql"))
@@ -60,7 +60,7 @@ def test_by_keyboard_alone(site, browser):
 
 
 def test_the_plan_follows_the_slider_and_the_error(site, browser):
-    page = browser.open(site.link("alice"))
+    page = browser.open(site.login_link("alice"))
     page.goto(asked("SELECT COUNT(*) AS n FROM visits"))
     plan_has(page, "ε = 0.2")
     before = page.locator("#plan tbody td").nth(1).inner_text()
@@ -84,7 +84,7 @@ def test_the_plan_follows_the_slider_and_the_error(site, browser):
 
 
 def test_a_refused_question_is_underlined_and_can_be_replaced(site, browser, axe):
-    page = browser.open(site.link("alice"))
+    page = browser.open(site.login_link("alice"))
     page.goto("/ask")
     page.locator("#sql").fill("SELECT COUNT(*) AS n -- 𝒳\nFROM vistis")
     page.locator(".shadow mark").wait_for()
@@ -98,7 +98,7 @@ def test_a_refused_question_is_underlined_and_can_be_replaced(site, browser, axe
 
 
 def test_an_answer_and_its_files(site, browser, axe):
-    page = browser.open(site.link("alice"))
+    page = browser.open(site.login_link("alice"))
     page.goto(asked(BY_CITY, "0.5"))
     page.get_by_role("button", name="Ask", exact=True).click()
     page.wait_for_url("**/answers/**")
@@ -118,7 +118,7 @@ def test_an_answer_and_its_files(site, browser, axe):
 
 
 def test_names_on_the_left_are_inserted(site, browser):
-    page = browser.open(site.link("alice"))
+    page = browser.open(site.login_link("alice"))
     page.goto("/ask")
     page.locator("#sql").fill("SELECT AVG(")
     page.get_by_role("button", name="cost", exact=True).click()
@@ -128,7 +128,7 @@ def test_names_on_the_left_are_inserted(site, browser):
 @pytest.mark.parametrize("size", ["desktop", "phone"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_fit_and_are_accessible(site, browser, axe, size, scheme):
-    page = browser.open(site.link("alice"), size=size, scheme=scheme)
+    page = browser.open(site.login_link("alice"), size=size, scheme=scheme)
     for path, name in ((asked(BY_CITY), "ask"), ("/guided", "guided-table"), ("/guided?table=visits", "guided")):
         page.goto(path)
         if name == "ask":
@@ -146,7 +146,7 @@ def test_pages_fit_and_are_accessible(site, browser, axe, size, scheme):
 
 
 def test_without_scripts(site, browser):
-    page = browser.open(site.link("alice"), scripts=False)
+    page = browser.open(site.login_link("alice"), scripts=False)
     page.goto("/guided")
     page.get_by_label("Table").select_option("visits")
     page.get_by_role("button", name="Next").click()
@@ -168,11 +168,11 @@ def test_without_scripts(site, browser):
 
 
 def test_a_viewer_looks_and_an_owner_asks(site, browser):
-    page = browser.open(site.link("vera"))
+    page = browser.open(site.login_link("vera"))
     page.goto(asked("SELECT COUNT(*) AS v FROM visits"))
     page.get_by_role("button", name="Show if it was bought").click()
     page.get_by_role("alert").wait_for()
-    page = browser.open(site.link("olga"))
+    page = browser.open(site.login_link("olga"))
     page.goto(asked("SELECT COUNT(*) AS v FROM visits"))
     page.get_by_role("button", name="Ask", exact=True).click()
     page.wait_for_url("**/answers/**")

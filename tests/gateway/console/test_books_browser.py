@@ -49,7 +49,7 @@ def api(site):
     [("alice", "desktop", "light"), ("olga", "phone", "dark"), ("vera", "phone", "light"), ("aude", "desktop", "dark")],
 )
 def test_pages_fit_and_are_accessible(site, browser, axe, receipts, name, size, scheme):
-    page = browser.open(site.link(name), size=size, scheme=scheme)
+    page = browser.open(site.login_link(name), size=size, scheme=scheme)
     for what, path in {**PATHS, "dashboard": "/dashboards/1"}.items():
         page.goto(path)
         check_accessible(page, axe)
@@ -61,7 +61,7 @@ def test_pages_fit_and_are_accessible(site, browser, axe, receipts, name, size, 
 
 
 def test_an_analyst_looks_at_what_was_asked(site, browser, receipts):
-    page = browser.open(site.link("alice"))
+    page = browser.open(site.login_link("alice"))
     page.goto("/history")
     page.get_by_label("Text in the question").fill("group by")
     page.keyboard.press("Enter")
@@ -75,7 +75,7 @@ def test_an_analyst_looks_at_what_was_asked(site, browser, receipts):
 
 
 def test_a_household_is_chosen_with_the_keyboard(site, browser, receipts):
-    page = browser.open(site.link("alice"))
+    page = browser.open(site.login_link("alice"))
     page.goto("/budget")
     page.get_by_role("link", name="The whole picture").click()
     page.get_by_label("People in a household").select_option("4")
@@ -87,7 +87,7 @@ def test_a_household_is_chosen_with_the_keyboard(site, browser, receipts):
 
 @pytest.mark.parametrize("scripts", [True, False])
 def test_an_author_builds_a_dashboard_and_a_viewer_looks(site, browser, receipts, scripts):
-    page = browser.open(site.link("alice"), scripts=scripts)
+    page = browser.open(site.login_link("alice"), scripts=scripts)
     page.goto("/dashboards")
     title = f"Numbers {scripts}"
     page.get_by_label("Title").fill(title)
@@ -100,13 +100,13 @@ def test_an_author_builds_a_dashboard_and_a_viewer_looks(site, browser, receipts
     page.get_by_text("The tile was added. Nothing was charged.").wait_for()
     page.get_by_role("button", name="Ask to publish it").click()
     page.get_by_text("An owner or a steward will look").wait_for()
-    steward = browser.open(site.link("stefan"), scripts=scripts)
+    steward = browser.open(site.login_link("stefan"), scripts=scripts)
     steward.goto("/dashboards")
     steward.get_by_role("link", name=title).click()
     steward.get_by_role("button", name="Publish").click()
     steward.get_by_text("every account sees it").wait_for()
     before = site.ledger.count
-    viewer = browser.open(site.link("vera"), size="phone", scripts=scripts)
+    viewer = browser.open(site.login_link("vera"), size="phone", scripts=scripts)
     viewer.goto("/dashboards")
     viewer.get_by_role("link", name=title).click()
     viewer.get_by_role("heading", name="People").wait_for()

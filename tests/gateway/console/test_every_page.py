@@ -13,7 +13,7 @@ import pytest
 from discreet.gateway.console.pages.every_page import PAGES
 from discreet.gateway.console.site import HERE, NAVIGATION
 
-from .conftest import ACCOUNTS
+from .conftest import ACCOUNTS, serving_here
 from .test_login import log_in
 
 ASKED = {"name": "alice", "receipt": "000000000000", "number": "1", "id": "0000"}
@@ -27,12 +27,18 @@ def path_of(page):
 
 
 @pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    with serving_here(tmp_path_factory.mktemp("site")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
 def sessions(site):
     """A session of each role."""
     found = {}
     for name, role in ACCOUNTS.items():
         found[role] = httpx.Client(base_url=site.url, timeout=60)
-        log_in(found[role], site.link(name))
+        log_in(found[role], site.login_link(name))
     yield found
     for one in found.values():
         one.close()

@@ -20,7 +20,7 @@ WALKED = [("olga", *look) for look in LOOKS] + [
 @pytest.mark.parametrize(("name", "size", "scheme"), WALKED)
 def test_tab_reaches_everything_and_is_seen(site, browser, name, size, scheme):
     keys = Keyboard(browser.open(size=size, scheme=scheme))
-    keys.log_in(site.link(name))
+    keys.log_in(site.login_link(name))
     pages = [item.name for item in NAVIGATION if ACCOUNTS[name] in item.roles]
     for page in pages:
         keys.follow(page)
@@ -35,7 +35,7 @@ def test_one_can_skip_to_the_content(site, browser, size, scheme):
     page.goto(f"{site.url}/login")
     keys = Keyboard(page)
     keys.check_walk()
-    keys.log_in(site.link("olga"))
+    keys.log_in(site.login_link("olga"))
     keys.tab()
     assert page.evaluate("() => document.activeElement.textContent") == "Skip to the content"
     page.keyboard.press("Enter")

@@ -34,7 +34,7 @@ def check_page(page, axe, name):
 
 
 def test_an_owner_opens_an_account_and_its_link_works_elsewhere(site, browser):
-    page = browser.open(site.link("olga"))
+    page = browser.open(site.login_link("olga"))
     page.goto("/accounts")
     page.get_by_label("Name", exact=True).fill("lee")
     page.get_by_label("Limit ε").fill("2")
@@ -57,7 +57,7 @@ def test_a_steward_approves_what_an_analyst_filed(site, browser):
     sql = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
     asked = site.post(site.token("alice"), sql, json={"sql": sql, "epsilon": 0.9})
     assert asked.json()["code"] == "gateway-approval"
-    page = browser.open(site.link("stefan"), scripts=False)
+    page = browser.open(site.login_link("stefan"), scripts=False)
     page.goto("/requests")
     page.get_by_role("rowheader").get_by_role("link").first.click()
     save_picture(page, "request")
@@ -68,7 +68,7 @@ def test_a_steward_approves_what_an_analyst_filed(site, browser):
 
 
 def test_a_proposal_is_seen_as_a_difference(site, browser, axe):
-    page = browser.open(site.link("alice"))
+    page = browser.open(site.login_link("alice"))
     page.goto("/policy")
     page.get_by_role("link", name="Propose a change").click()
     text = page.get_by_label("Text")
@@ -77,7 +77,7 @@ def test_a_proposal_is_seen_as_a_difference(site, browser, axe):
     page.get_by_role("button", name="Propose").click()
     page.get_by_text("Your proposal is stored.").wait_for()
     place = page.url.partition("?")[0]
-    steward = browser.open(site.link("stefan"), scheme="dark")
+    steward = browser.open(site.login_link("stefan"), scheme="dark")
     steward.goto(place)
     added = steward.locator("ins").all_inner_texts()
     assert any("Izola" in one and one.startswith("+") for one in added)
@@ -103,7 +103,7 @@ PATHS = (
 @pytest.mark.parametrize("size", ["desktop", "phone"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_is_clear(site, browser, axe, size, scheme):
-    page = browser.open(site.link("olga"), size=size, scheme=scheme)
+    page = browser.open(site.login_link("olga"), size=size, scheme=scheme)
     for path in PATHS:
         page.goto(path)
         check_page(page, axe, f"{path.strip('/').replace('/', '-')}-{size}-{scheme}")
@@ -114,7 +114,7 @@ def test_every_page_is_clear(site, browser, axe, size, scheme):
 
 
 def test_with_the_keyboard_alone(site, browser):
-    page = browser.open(site.link("olga"))
+    page = browser.open(site.login_link("olga"))
     page.goto("/accounts")
     page.get_by_label("Name", exact=True).focus()
     page.keyboard.type("keys")
@@ -129,7 +129,7 @@ def test_with_the_keyboard_alone(site, browser):
 
 def test_other_roles_see_what_is_theirs(site, browser, axe):
     for name, first in (("stefan", "/requests"), ("aude", "/record")):
-        page = browser.open(site.link(name))
+        page = browser.open(site.login_link(name))
         assert page.url.endswith(first)
         check_page(page, axe, f"first-{name}")
         assert page.get_by_role("button", name="Open the account").count() == 0

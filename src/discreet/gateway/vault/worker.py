@@ -260,9 +260,22 @@ def _json(content: Any) -> Frame:
     return Frame({"ok": True, "type": "application/json"}, text.encode())
 
 
+class WithoutPandas:
+    """An importer that finds no pandas. Arrow imports it to read any list, and nobody passes data frames to a worker:
+    without it, a worker starts in a third less time and needs less memory.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        """Nothing: other importers are asked, but not for pandas."""
+        if name == "pandas":
+            raise ModuleNotFoundError("A worker does not use pandas.", name=name)
+
+
 def main() -> None:
     """Serve the socket that the vault passed as the only argument, after its first frame says what to open."""
     harden()
+    sys.meta_path.insert(0, WithoutPandas)
     link = socket.socket(fileno=int(sys.argv[1]))
     if sys.argv[2] == "lane":
         os.nice(19)  # free requests should not feel what a lane does

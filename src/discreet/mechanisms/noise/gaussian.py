@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any, ClassVar, Self
 
 from numpy.typing import NDArray
@@ -92,9 +93,18 @@ class Gaussian(AdditiveNoise):
         sure = check_confidence(confidence)
         miss = -math.expm1(math.log(sure) / check_count(values, "values"))
         pair = GaussianPair(1, self._variance)
-        far = max(1, math.ceil(40 * math.sqrt(self._variance)))
-        least = bisect(lambda k: 2 * pair.mass_above(k) * (1 + 1e-9) <= miss, far, -1)  # P[|X| > k] ≤ miss
-        return self._accuracy(least, sure, values)
+
+        def is_enough(k: int) -> bool:
+            return 2 * pair.mass_above(k) * (1 + 1e-9) <= miss  # P[|X| > k] ≤ miss
+
+        # the normal distribution is never far off
+        inside = outside = max(1, math.ceil(-NormalDist().inv_cdf(miss / 2) * math.sqrt(self._variance)))
+        reach = 1
+        while not is_enough(inside):
+            inside, outside, reach = inside + reach, inside, 2 * reach
+        while outside > -1 and is_enough(outside):
+            inside, outside, reach = outside, max(-1, outside - reach), 2 * reach
+        return self._accuracy(bisect(is_enough, inside, outside), sure, values)
 
     def _noise(self, size: int) -> NDArray[Any]:
         return samplers.discrete_gaussian(self._variance, size)

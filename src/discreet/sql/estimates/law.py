@@ -16,7 +16,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
@@ -26,7 +25,7 @@ Noise = Laplace | Gaussian
 _SMOOTH = 0.005
 """The deviation of V, as a part of that of X. It widens the interval by less than 1%."""
 _BEYOND = 3.1
-_MISSED = float(ndtr(-_BEYOND))
+_MISSED = math.erfc(_BEYOND / math.sqrt(2)) / 2
 _PERIOD = 48.0
 """The law is computed on a circle of so many deviations. What wraps around is below e^-25."""
 _NEGLIGIBLE = 1e-13

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.sql.estimates.law import Floats, Noise, SumLaw
@@ -76,6 +75,8 @@ class Estimated:
 def _noise_of(noise: Noise, places: Floats) -> Floats:
     """Noise at these places of its distribution."""
     if not isinstance(noise, Laplace):
+        from scipy.special import ndtri  # it takes long to import
+
         return np.asarray(noise.deviation * ndtri(places))
     middle = places - 0.5
     return np.asarray(-noise.deviation / math.sqrt(2) * np.sign(middle) * np.log(1 - 2 * np.abs(middle)))
