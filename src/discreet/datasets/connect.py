@@ -83,11 +83,17 @@ def open_engine(known: Policy, session: Any = None) -> Engine:
     return DuckDB(
         sources,
         types={name: _types(table, known.unit) for name, table in tables.items()},
-        sniffed=[n for n, t in tables.items() if t.public and not any(c.declared for c in t.columns.values())],
+        formats={name: table.text_format for name, table in tables.items() if table.text_format is not None},
+        sniffed=[name for name, table in tables.items() if table.public and not _is_declared(table)],
         memory=place.memory,
         threads=place.threads,
         spill=place.spill,
     )
+
+
+def _is_declared(table: Table) -> bool:
+    """Whether the owner says how the text of a table is read."""
+    return table.text_format is not None or any(column.declared for column in table.columns.values())
 
 
 def _types(table: Table, unit: Unit) -> dict[str, str]:

@@ -22,7 +22,7 @@ COMMANDS = {
     "command-header": Explained(
         "`discreet init people.csv` for a file whose first line may be a row",
         "No value of a person may get into a policy.",
-        "`--header` if the first line names the columns; if not, a line with their names",
+        "`--header` if the first line names the columns, `--no-header` if it is a row",
     ),
     "command-person": Explained(
         "`discreet init visits.parquet` in a script, where no column, or several, are named for people",

@@ -20,8 +20,7 @@ from discreet.gateway.books.tokens import COMMAND_LINE, Caller, digest_of
 from discreet.gateway.frames import Frame
 from discreet.gateway.setup import office
 from discreet.gateway.setup.office import FirstRun
-from discreet.gateway.setup.source import Source, read_source
-from discreet.gateway.vault import inspection
+from discreet.datasets.sources import Source, read_source
 
 from ..books import Clinic
 
