@@ -246,7 +246,7 @@ def test_a_policy_is_for_its_owner_to_read(tmp_path: Path) -> None:
 # --- seeded bugs --------------------------------------------------------------------------------------------
 
 BUGS: dict[str, tuple[Any, str, Any, Any]] = {
-    "counts_are_in_every_log": (init_command, "_is_terminal", lambda stream: True, counts_are_for_the_owner_alone),
+    "counts_are_in_every_log": (init_command, "is_terminal", lambda stream: True, counts_are_for_the_owner_alone),
     "one_row_decides_a_type": (text_drafts, "_FITS", 1.0, no_single_row_decides_a_type),
 }
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.cli.terminal.output import is_terminal
 from discreet.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def main(
     if out.exists():
         raise InvalidArgument(f"{out} exists and is left as it is. Name another file with --out.", code="file-exists")
     source = read_source([str(one) for one in data], out, header=header, separator=separator)
-    if source.notes and _is_terminal(sys.stdout):
+    if source.notes and is_terminal(sys.stdout):
         print("From the rows, for you alone:", *source.notes, sep="\n  ")
     whose = _ask_for_person(source) if person is None else person
     people = find_people(whose, source)
@@ -112,11 +113,6 @@ def write_new(out: Path, text: str) -> None:
         file.write(text)
 
 
-def _is_terminal(stream: object) -> bool:
-    """Whether a person sees what is printed, and no file or log keeps it."""
-    return bool(getattr(stream, "isatty", lambda: False)())
-
-
 def _ask_for_person(source: Source) -> str:
     """The column that says whose a row is, as its owner says. If nobody can be asked, the only one that is named for
     people.
@@ -124,7 +120,7 @@ def _ask_for_person(source: Source) -> str:
     from discreet.datasets.drafts import propose_person
 
     likely, is_sure = propose_person(source)
-    if _is_terminal(sys.stdin):
+    if is_terminal(sys.stdin):
         asked = "Which column says whose a row is?"
         return str(typer.prompt(asked, default=likely) if likely else typer.prompt(asked))
     if likely is not None and is_sure:

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from discreet.engines.configuration import KEYS, EngineConfiguration
 from discreet.engines.text_format import TextFormat, check_date_format, has_time
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import check_delta, exactly
+from discreet.exact.rational import check_count, check_delta, exactly
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit
 from discreet.ledger.stores.store import IN_MEMORY, URLS
@@ -270,6 +270,8 @@ def _unit(section: Mapping[str, Any]) -> Unit:
             "rows = 3 for any 3 rows at once.",
             code="policy-unit",
         )
+    if rows is not None:
+        check_count(rows, "rows")  # in Python it is named differently
     return Unit(
         column,
         section.get("neighbors", "add_or_remove"),
