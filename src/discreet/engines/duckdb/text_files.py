@@ -164,7 +164,7 @@ LONGEST_HEADER = 100_000
 def open_text(file: Path) -> IO[str]:
     """A text file, which may be compressed."""
     raw = gzip.GzipFile(file) if file.name.lower().endswith(ZIPPED) else file.open("rb")
-    return io.TextIOWrapper(raw, encoding="utf-8-sig", errors="surrogateescape", newline="")  # type: ignore[arg-type]
+    return io.TextIOWrapper(raw, encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
 def likely_separator(line: str, file: Path) -> str:
