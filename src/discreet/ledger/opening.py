@@ -171,7 +171,7 @@ def check_seen(
 
 def named_second(second: SecondCheckpoint | None) -> str:
     """The second checkpoint, as an error names it."""
-    return "" if second is None else f"the second checkpoint, {second.path},"
+    return "" if second is None else f"the second checkpoint ({second.path})"
 
 
 def _lost_entries(at: Head, seen: Seen, by: str) -> LedgerDamaged:
