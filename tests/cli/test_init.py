@@ -18,8 +18,9 @@ import pytest
 import discreet as dp
 from discreet.cli import init as init_command
 from discreet.cli import main
-from discreet.datasets.drafts import policy_text
+from discreet.datasets.drafts import find_people, policy_text
 from discreet.datasets.policy import load
+from discreet.datasets.sources import Source
 
 from ..refusing import refuses
 
@@ -178,13 +179,16 @@ def test_nothing_is_overwritten(init, tmp_path: Path) -> None:
     [
         (("gone.parquet",), "There is no file or folder gone.parquet"),
         (("visits.parquet", "--out", "no/such/folder.toml"), "cannot be written"),
-        (("notes.txt",), "must be a Parquet, CSV or JSON file"),
+        (("notes.doc",), "must be a Parquet, CSV, TSV, TXT or JSON file"),
+        (("broken.csv.gz",), "cannot be read as a table"),
+        (("visits.parquet", "postgresql://localhost/x"), "one URL at a time"),
         (("broken.parquet",), "cannot be read as a table"),
         ((), "Missing argument"),
     ],
 )
 def test_bad_arguments_are_status_2(arguments: tuple[str, ...], said: str, init, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text(CANARY, "utf-8")
+    for name in ("notes.doc", "broken.csv.gz"):
+        (tmp_path / name).write_text(CANARY, "utf-8")
     (tmp_path / "broken.parquet").write_text(CANARY, "utf-8")
     found = init(*arguments)
     assert (found.status, found.out) == (2, "")
@@ -208,7 +212,8 @@ def test_a_table_that_is_left_out_says_how_it_may_lead_to_people() -> None:
         "sales": {"customer_id": "integer", "city": "text"},
         "drugs": {"visit_id": "integer"},
     }
-    text = policy_text(dict.fromkeys(tables, "x.parquet"), tables, "clinic", "patient_id")
+    source = Source(places=dict.fromkeys(tables, "x.parquet"), tables=tables)
+    text = policy_text(source, "clinic", find_people("patient_id", source))
     assert list(tomllib.loads(text)["tables"]) == ["visits"]
     sales, drugs = text.split("# [tables.sales]")[1].split("# [tables.drugs]")
     assert re.search(r'^# person = "customer_id" ', sales, flags=re.MULTILINE)
@@ -225,17 +230,20 @@ def test_types_of_a_csv_are_read_once_and_then_declared(init, tmp_path: Path) ->
     (tmp_path / "people.csv").write_text(f"person_id,cost,city,day,smokes\n{rows}x,{CANARY},1,2,3,4\n", "utf-8")
     people = dp.connect(tmp_path / "policy.toml")
     types = {name: column.type for name, column in people.schema.tables["people"].columns.items()}
-    assert types == {"person_id": "integer", "cost": "number", "city": "text", "day": "date", "smokes": "boolean"}
+    assert types == {"person_id": "text", "cost": "number", "city": "text", "day": "date", "smokes": "boolean"}
     question = "SELECT COUNT(*) FROM people WHERE smokes AND day < DATE '2025-01-01' AND cost < 100"
     assert people.sql(question, epsilon=0.5).table.num_rows == 1
 
 
-def test_a_person_of_a_csv_is_text_if_it_is_no_key(init, tmp_path: Path) -> None:
-    rows = "".join(f"{n}.5,{n}\n" for n in range(20))
-    (tmp_path / "people.csv").write_text(f"person_id,cost\n{rows}", "utf-8")
+def test_a_person_of_a_csv_is_text_unless_a_table_with_types_knows_better(init, tmp_path: Path) -> None:
+    """No row decides it, and none is lost: 007 and 7 are two people."""
+    rows = "".join(f"{n},{n}\n" for n in range(20))
+    (tmp_path / "people.csv").write_text(f"patient_id,cost\n{rows}", "utf-8")
     assert init("people.csv").status == 0
     columns = dp.connect(tmp_path / "policy.toml").schema.tables["people"].columns
-    assert (columns["person_id"].type, columns["cost"].type) == ("text", "integer")
+    assert (columns["patient_id"].type, columns["cost"].type) == ("text", "integer")
+    assert init("people.csv", "visits.parquet", "--out", "both.toml").status == 0
+    assert dp.connect(tmp_path / "both.toml").schema.tables["people"].columns["patient_id"].type == "integer"
 
 
 ROWS = "Noa,Haifa,{c}\nBar,Acre,flu\nDan,Haifa,flu\n"

@@ -14,7 +14,9 @@ from fuzz.policy import SEEDS
 from fuzz.policy import Policy as Policies
 
 import discreet as dp
+from discreet.cli import ledger as ledger_command
 from discreet.datasets.connect import connect
+from discreet.datasets.ledgers import open_policy_ledger
 from discreet.datasets.policy import Policy, ledger_of, load
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument
@@ -425,11 +427,78 @@ def test_a_file_that_is_no_policy(text: str | None, code: str, tmp_path: Path) -
         load(tmp_path / "clinic.toml")
 
 
-def test_a_ledger_with_other_terms_is_refused(folder: Path) -> None:
-    connect(folder / "clinic.toml")
-    (folder / "clinic.toml").write_text(CLINIC.replace("epsilon = 10.0", "epsilon = 20.0"), "utf-8")
+def edited(folder: Path, epsilon: str, delta: str = "1e-5") -> Path:
+    """The policy with another limit."""
+    text = CLINIC.replace("epsilon = 10.0", f"epsilon = {epsilon}").replace("delta = 1e-5", f"delta = {delta}")
+    (folder / "clinic.toml").write_text(text, "utf-8")
+    return folder / "clinic.toml"
+
+
+def ledger_in(policy: Path) -> dp.Ledger:
+    """The ledger of a policy, as `connect` opens it."""
+    return open_policy_ledger(load(policy))
+
+
+def test_a_limit_may_be_edited_until_the_first_charge(folder: Path) -> None:
+    ledger_in(folder / "clinic.toml").for_analyst("alice", limit=dp.Approx(epsilon=1, delta=1e-7))
+    for epsilon, delta in (("20.0", "1e-5"), ("3.0", "1e-6"), ("5.0", "1e-5")):
+        ledger = ledger_in(edited(folder, epsilon, delta))
+        assert ledger.limit == dp.Approx(epsilon=float(epsilon), delta=float(delta))
+        assert ledger.remaining == dp.Pure(epsilon=float(epsilon))
+    assert len(ledger.periods) == 1  # nothing was charged in those before
+    assert ledger.analysts == ("alice",)
+    ledger.charge(dp.Pure(epsilon=4), asked="a")
+    with pytest.raises(dp.BudgetExhausted):
+        ledger.charge(dp.Pure(epsilon=2), asked="a")
+    assert ledger.verify() == 6
+
+
+def no_limit_is_replaced_after_a_charge(folder: Path) -> None:
+    ledger_in(folder / "clinic.toml").charge(dp.Pure(epsilon=1), asked="a")
+    with refuses(InvalidArgument, "ledger-other-terms") as refused:
+        ledger_in(edited(folder, "20.0"))
+    assert "--raise" in str(refused.value)
+    assert ledger_in(edited(folder, "10.0")).spent
+
+
+def test_a_limit_that_is_edited_after_the_first_charge_is_refused(folder: Path) -> None:
+    no_limit_is_replaced_after_a_charge(folder)
+    ledger_command.change_limit(str(edited(folder, "20.0")), "the board agreed", None, None)
+    ledger = ledger_in(folder / "clinic.toml")
+    assert ledger.limit == dp.Approx(epsilon=20, delta=1e-5)
+    assert ledger.spent != {}
+    ledger_command.change_limit(str(edited(folder, "2.0")), None, "a new year", None)
+    assert ledger_in(folder / "clinic.toml").remaining == dp.Pure(epsilon=2)
+    assert [period.limit.epsilon for period in ledger.periods] == [20, 2]
+
+
+def test_a_limit_is_changed_in_one_way_and_by_a_policy(folder: Path) -> None:
+    for given in (("clinic.toml", "a", "b"), ("clinic.toml", None, None), ("clinic.ledger", "a", None)):
+        with refuses(InvalidArgument, "command-limit"):
+            ledger_command.change_limit(*given, None)
+
+
+def test_another_rule_after_the_first_charge_is_refused(folder: Path) -> None:
+    ledger_in(folder / "clinic.toml").charge(dp.Pure(epsilon=1), asked="a")
+    (folder / "clinic.toml").write_text(CLINIC.replace("epsilon = 10.0", 'epsilon = 10.0\nrule = "basic"'), "utf-8")
     with refuses(InvalidArgument, "ledger-other-terms"):
-        connect(folder / "clinic.toml")
+        ledger_in(folder / "clinic.toml")
+
+
+def test_a_mutant_that_forgets_what_was_charged_is_killed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from discreet.ledger import first_terms
+
+    monkeypatch.setattr(first_terms, "_USES", first_terms._USES.replace("'charge'", "'change'"))
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        no_limit_is_replaced_after_a_charge(folder)
+
+
+def test_rows_of_a_unit_are_called_rows(folder: Path) -> None:
+    (folder / "clinic.toml").write_text(CLINIC.replace('person = "patient_id"', "rows = 0"), "utf-8")
+    with refuses(InvalidArgument, "out-of-range") as refused:
+        load(folder / "clinic.toml")
+    assert "rows must" in str(refused.value)
+    assert "times" not in str(refused.value)
 
 
 def test_people_are_told_apart_by_what_is_exact(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import tempfile
@@ -306,6 +307,49 @@ FILES: list[Call] = [
     Call(name="sanitize of a CSV file", covers=("cli.sanitize",), run=of_file(sanitized), moved=reports, most=1,
          replaced=True, together=12, **ON_FILE,
          odd={n: one for n, one in ODD_LINES.items() if n not in ("empty", "not UTF-8")}),
+]  # fmt: skip
+
+
+# a file of blanks without a header, with decimal commas and dates as they are written in much of Europe
+BLANK_LINES = [f"{who}  {str(x).replace('.', ',')} {c}\t{n} 0{1 + n}.03.2024" for who, x, c, n in PEOPLE]
+ODD_BLANKS: dict[str, str | bytes] = {
+    "empty": "", "blanks": " \t ", "one field": "q", "more fields": "q 0,5 a 3 01.03.2024 4 5", "text": "q zz a zz zz",
+    "infinite": "q inf a 3 infinity", "nan": "q nan a 3 epoch", "large": f"q {10**400} a {10**30} 01.01.99999",
+    "no day": "q 0,5 a 3 31.02.2024", "another order": "q 0,5 a 3 2024-03-01", "two digits": "q 0,5 a 3 01.03.24",
+    "year 0": "q 0,5 a 3 01.01.0000", "two commas": "q 1,5,5 a 3 1.3.2024", "NUL": "q 0,5 a\0b 3 01.03.2024",
+    "not UTF-8": b"q 0,5 \xff\xfe 3 01.03.2024", "long": f"q 0,5 {'y' * 10**5} 3 01.03.2024",
+    "open quote": 'q 0,5 "a 3 01.03.2024', "quote": '"q 0,5 a 3 01.03.2024"', "separator": "q\x010,5 a 3",
+    "return": "q 0,5 a 3 01.03.2024\r", "percent": "q % a 3 %d.%m.%Y",
+    "wide blank": "q\u00a00,5 a 3 01.03.2024", "null": "q NULL NULL NULL NULL",
+}  # fmt: skip
+
+
+def blank_file(lines: list[Any]) -> Any:
+    """The bytes of a compressed file without a line of names."""
+    return gzip.compress(b"".join((one if isinstance(one, bytes) else one.encode()) + b"\n" for one in lines), 1)
+
+
+def of_blanks(path: Path) -> Any:
+    """Questions of a policy that says how the file is to be read."""
+    described = policy(str(path), str(path.parent), row=True)
+    table = described["tables"]["people"]
+    table["format"] = {"header": False, "separator": " ", "names": ["who", "x", "c", "n", "d"], "decimal": ","}
+    table["columns"]["d"] = {"format": "dd.mm.yyyy", "between": ["2024-03-01", "2024-03-08"]}
+    database = dp.connect(described)
+    texts = ("SELECT COUNT(*) AS k, SUM(x) AS s, COUNT(d) AS d FROM people",
+             "SELECT d, COUNT(*) AS k FROM people GROUP BY d",
+             "SELECT c, COUNT(*) AS k FROM people WHERE d >= DATE '2024-03-03' GROUP BY c")  # fmt: skip
+    answers = [database.sql(text, epsilon=1) for text in texts]
+    return [[str(answer.table.schema), *answer.table.to_pylist()] for answer in answers]
+
+
+FILES += [
+    Call(name="table of a compressed CSV file", covers=("table",), run=of_file(file_table, "people.csv.gz"),
+         moved=largest, most=1.01, together=12, odd=ODD_LINES, base=LINES, ways={"record": lambda odd: odd},
+         containers={"csv.gz": of_plain(lambda lines: gzip.compress(csv_file(lines), 1))}),
+    Call(name="Database.sql of a file of blanks", covers=("connect", "Database.sql"), moved=largest, most=1.01,
+         run=of_file(of_blanks, "people.txt.gz"), together=12, odd=ODD_BLANKS, base=BLANK_LINES,
+         ways={"record": lambda odd: odd}, containers={"txt.gz": of_plain(blank_file)}),
 ]  # fmt: skip
 
 CALLS: list[Call] = [*TABLES, *FILES]

@@ -17,6 +17,7 @@ import typer
 from discreet._version import __version__
 from discreet.cli import (
     audit,
+    check,
     demo,
     explain,
     init,
@@ -107,7 +108,16 @@ app.callback(help=manual(discreet), epilog=EXIT_CODES)(discreet)
 for panel, commands in {
     "Start here": (demo.demo,),
     "For the owner of the data": (
-        *(init.init, ledger.ledger, risk.risk, publish.publish, sanitize.sanitize, serve.serve, standing.schedule),
+        *(
+            init.init,
+            check.check,
+            ledger.ledger,
+            risk.risk,
+            publish.publish,
+            sanitize.sanitize,
+            serve.serve,
+            standing.schedule,
+        ),
     ),
     "For analysts": (tables.tables, explain.explain, query.query, standing.standing),
     "For proof": (audit.audit, reproduce.reproduce, verify.verify),

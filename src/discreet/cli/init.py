@@ -4,59 +4,103 @@ nothing that has to be filled in.
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.cli.terminal.output import is_terminal
 from discreet.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from discreet.datasets.sources import Source
 
 
 def init(
-    data: Annotated[list[Path], typer.Argument(help="Files (Parquet, CSV, JSON) or folders of them: one table each.")],
+    data: Annotated[
+        list[str],
+        typer.Argument(help="Files (Parquet, CSV, TSV, TXT, JSON, also .gz) or folders, or one PostgreSQL URL."),
+    ],
     person: Annotated[
         str | None, typer.Option(help="The column that says whose a row is. Without it, you are asked.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Where the policy is written.", dir_okay=False)] = Path("policy.toml"),
     header: Annotated[
-        bool, typer.Option("--header", help="First lines of CSV files, and keys of JSON files, are names of columns.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--header/--no-header",
+            help="Whether the first lines of CSV, TSV and TXT files, and keys of JSON files, are names of columns.",
+            show_default=False,
+        ),
+    ] = None,
+    separator: Annotated[
+        str | None, typer.Option(help='What separates fields of text files. " " is any number of spaces and tabs.')
+    ] = None,
 ) -> None:
     """Write a first policy, from the names and types of columns. It needs one thing: the column that says whose a row
     is.
 
-    A table without that column is left out, with the lines that would add it. A CSV or JSON file has no types. They are
-    read off its rows, and written down for you to check. A CSV file whose first line may be data is refused unless you
-    confirm with --header that it has names, and so is JSON. An existing file is not changed.
+    Of a database only the catalog is read: tables, columns, types and keys. Tables that lead to a person by foreign
+    keys are added. Any other table without that column is left out, with the lines that would add it. A text file has
+    no types. They are read off its rows, and written down for you to check. What does not fit is told on your terminal,
+    and written nowhere. If a first line may be names or a row, say --header or --no-header. JSON needs --header. An
+    existing file is not changed.
 
     Examples:
       $ discreet init visits.parquet --person patient_id
-      $ discreet init visits.parquet people.csv --out clinic.toml
+      $ discreet init visits.csv.gz people.csv --out clinic.toml
+      $ discreet init postgresql://localhost/clinic
 
-    Then ask what a question would cost: discreet explain policy.toml "SELECT …" --epsilon 0.5. All of a policy:
-    docs/sql.md
+    Then look at what is left to decide: discreet check policy.toml. All of a policy: docs/sql.md
     """
-    main(data, out, person=person, header=header)
+    main(data, out, person=person, header=header, separator=separator)
 
 
-def main(data: Sequence[Path], out: Path, *, person: str | None = None, header: bool = False) -> None:
-    """Write the policy, and print what to do next. With `header`, the first line of a CSV file is known to hold
-    names.
-    """
-    from discreet.datasets.drafts import check_person, policy_text, read_files, relative
+def main(
+    data: Sequence[str | Path],
+    out: Path,
+    *,
+    person: str | None = None,
+    header: bool | None = None,
+    separator: str | None = None,
+) -> None:
+    """Write the policy, and print what to do next."""
+    from discreet.datasets.drafts import find_people, policy_text
+    from discreet.datasets.people import check_person
+    from discreet.datasets.sources import read_source
 
-    files = read_files(data, header=header)
-    tables = files.tables
     if out.exists():
         raise InvalidArgument(f"{out} exists and is left as it is. Name another file with --out.", code="file-exists")
-    whose = _ask_for_person(tables) if person is None else person
-    check_person(whose, tables, files.untyped)
-    paths = {name: relative(path, out) for name, path in files.paths.items()}
+    source = read_source([str(one) for one in data], out, header=header, separator=separator)
+    if source.notes and is_terminal(sys.stdout):
+        print("From the rows, for you alone:", *source.notes, sep="\n  ")
+    whose = _ask_for_person(source) if person is None else person
+    people = find_people(whose, source)
+    check_person(people.unit if people.columns else whose, source.tables, source.untyped)
+    write_new(out, policy_text(source, out.stem, people))
+    print(f"{out} is written. It protects all rows of one {people.unit} together.")
+    for table, path in people.through.items():
+        print(f"{table} leads to people through {path}.")
+    if headerless := [name for name, text in source.texts.items() if not text.declared.header]:
+        print(f"Without a line of names, so its columns are column1, column2, …: {', '.join(headerless)}.")
+        print("Write their names in the file. If the first line holds them, use --header instead.")
+    if left_out := [name for name in source.tables if name not in people]:
+        print(f"Without that column, and left out for now: {', '.join(left_out)}. The file says how to add them.")
+    for place, why in source.left_out.items():
+        print(f"{place} cannot be served: {why}")
+    if source.url is not None:
+        print("It contains the URL as you wrote it, with a password if there is one: only you can read the file.")
+    print(f"Check: discreet check {out}")
+    print(f'Ask: discreet explain {out} "SELECT COUNT(*) FROM {next(iter(people.columns))}" --epsilon 0.1')
+
+
+def write_new(out: Path, text: str) -> None:
+    """Write a file that only its owner can read. One that exists is left as it is."""
     try:
-        with out.open("x", encoding="utf-8") as file:
-            file.write(policy_text(paths, tables, out.stem, whose, files.untyped))
+        number = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise InvalidArgument(
             f"{out} exists and is left as it is. Name another file with --out.", code="file-exists"
@@ -65,28 +109,24 @@ def main(data: Sequence[Path], out: Path, *, person: str | None = None, header: 
         raise InvalidArgument(
             f"{out} cannot be written: {error.strerror}. Name another file with --out.", code="file-not-writable"
         ) from None
-    print(f"{out} is written. It protects all rows of one {whose} together.")
-    if left_out := [name for name, types in tables.items() if whose not in types]:
-        print(f"Without that column, and left out for now: {', '.join(left_out)}. The file says how to add them.")
-    first = next(name for name, types in tables.items() if whose in types)
-    print(f'Ask: discreet explain {out} "SELECT COUNT(*) FROM {first}" --epsilon 0.1')
+    with os.fdopen(number, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
-def _ask_for_person(tables: Mapping[str, Mapping[str, str]]) -> str:
+def _ask_for_person(source: Source) -> str:
     """The column that says whose a row is, as its owner says. If nobody can be asked, the only one that is named for
     people.
     """
-    from discreet.datasets.drafts import SURE, likely_people
+    from discreet.datasets.drafts import propose_person
 
-    likely = likely_people(tables)
-    if sys.stdin is not None and sys.stdin.isatty():
+    likely, is_sure = propose_person(source)
+    if is_terminal(sys.stdin):
         asked = "Which column says whose a row is?"
-        return str(typer.prompt(asked, default=likely[0][1]) if likely else typer.prompt(asked))
-    sure = [name for place, name in likely if place < SURE]
-    if len(sure) == 1:
-        return sure[0]
+        return str(typer.prompt(asked, default=likely) if likely else typer.prompt(asked))
+    if likely is not None and is_sure:
+        return likely
     raise InvalidArgument(
         "Say which column tells whose a row is, such as --person patient_id. Columns: "
-        f"{', '.join(dict.fromkeys(name for types in tables.values() for name in types))}.",
+        f"{', '.join(dict.fromkeys(name for types in source.tables.values() for name in types))}.",
         code="command-person",
     )

@@ -33,6 +33,7 @@ _BATCH = 1000
 _NARROWEST = 72
 """On fewer columns, lines that the terminal breaks read better than columns of single letters."""
 _MOVED = "For a ledger that was moved"
+_LIMIT = "For a policy whose limit was edited"
 _GAP = 2
 """Spaces between columns."""
 
@@ -59,6 +60,25 @@ def ledger(
             rich_help_panel=_MOVED,
         ),
     ] = None,
+    raised: Annotated[
+        str | None,
+        typer.Option(
+            "--raise",
+            metavar="WHY",
+            help="Record that the limit is now that of the policy: less is promised to the same people.",
+            show_default=False,
+            rich_help_panel=_LIMIT,
+        ),
+    ] = None,
+    renew: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHY",
+            help="Begin a period with the limit of the policy: the people are new. For others, both limits add up.",
+            show_default=False,
+            rich_help_panel=_LIMIT,
+        ),
+    ] = None,
     last: Annotated[int, typer.Option(help="How many of the last entries to show.", min=0)] = 20,
     checkpoint: Annotated[
         str | None,
@@ -75,10 +95,13 @@ def ledger(
       $ discreet ledger clinic.toml
       $ discreet ledger clinic.ledger --verify
       $ discreet ledger clinic.ledger --export csv > record.csv
+      $ discreet ledger clinic.toml --raise "the board agreed on 3 May"
       $ discreet ledger clinic.ledger --adopt "restored from the backup of 3 May"
 
     One budget for many processes, and what to do when it is refused: docs/ledger.md
     """
+    if raised is not None or renew is not None:
+        change_limit(target, raised, renew, checkpoint)
     raise typer.Exit(main(target, verify=verify, export=export, adopt=adopt, last=last, checkpoint=checkpoint))
 
 
@@ -109,6 +132,23 @@ def main(
         elif not verify:
             _show(ledger, last, out)
     return 0
+
+
+def change_limit(target: str | None, raised: str | None, renew: str | None, checkpoint: str | None) -> None:
+    """Record the limit of a policy in its ledger: raised for the same people, or renewed for new ones."""
+    if (raised is None) is (renew is None) or (target is not None and not target.endswith(".toml")):
+        raise InvalidArgument(
+            'Name a policy that has the new limit, and one of --raise "why" and --renew "why".', code="command-limit"
+        )
+    from discreet.datasets.policy import load
+
+    known = load(target or find_policy())
+    with closing(Ledger.open(known.ledger, protects=known.unit, checkpoint=checkpoint)) as ledger:
+        if raised is not None:
+            ledger.raise_limit(known.limit, why=raised)
+        else:
+            assert renew is not None
+            ledger.renew(known.limit, why=renew)
 
 
 def ledger_at(target: str | None) -> tuple[str, bool]:

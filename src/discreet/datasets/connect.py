@@ -13,12 +13,12 @@ from typing import Any
 from discreet.closing import closed
 from discreet.datasets.database import Database
 from discreet.datasets.discovery import find_policy
+from discreet.datasets.ledgers import open_policy_ledger
 from discreet.datasets.policy import Policy, load, unknown
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.engine import Engine
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
-from discreet.ledger import Ledger
 from discreet.rows.tables import refuse_untyped
 from discreet.sql.schema import Column, Schema, Table, Type, validate_choice
 
@@ -32,10 +32,10 @@ def connect(
     Without one, it is the file that the environment variable DISCREET_POLICY names, or `discreet.toml` in this folder
     or the nearest folder above it.
 
-    The ledger is created with the terms of the policy if it does not exist. An existing ledger must have the same
-    terms. With `analyst`, answers are also charged to the account that the owner opened for that analyst
-    (`ledger.for_analyst(name, limit=…)`). A policy with `[analysts] required = true` needs it. `spark` is the session
-    to use if the policy's engine is Spark. Without it, a session is started.
+    The ledger is created with the terms of the policy if it does not exist. Its limit may be edited in the policy until
+    the first charge; afterwards both must agree. With `analyst`, answers are also charged to the account that the owner
+    opened for that analyst (`ledger.for_analyst(name, limit=…)`). A policy with `[analysts] required = true` needs it.
+    `spark` is the session to use if the policy's engine is Spark. Without it, a session is started.
     """
     named = find_policy() if policy is None else policy
     known = named if isinstance(named, Policy) else load(named)
@@ -47,7 +47,7 @@ def connect(
         )
     engine = open_engine(known, spark)
     schema = schema_of(known, engine)
-    ledger = Ledger.open(known.ledger, protects=known.unit, limit=known.limit, rule=known.rule)
+    ledger = open_policy_ledger(known)
     if analyst is not None:
         ledger = ledger.for_analyst(analyst)
     return Database(
@@ -83,11 +83,17 @@ def open_engine(known: Policy, session: Any = None) -> Engine:
     return DuckDB(
         sources,
         types={name: _types(table, known.unit) for name, table in tables.items()},
-        sniffed=[n for n, t in tables.items() if t.public and not any(c.declared for c in t.columns.values())],
+        formats={name: table.text_format for name, table in tables.items() if table.text_format is not None},
+        sniffed=[name for name, table in tables.items() if table.public and not _is_declared(table)],
         memory=place.memory,
         threads=place.threads,
         spill=place.spill,
     )
+
+
+def _is_declared(table: Table) -> bool:
+    """Whether the owner says how the text of a table is read."""
+    return table.text_format is not None or any(column.declared for column in table.columns.values())
 
 
 def _types(table: Table, unit: Unit) -> dict[str, str]:

@@ -1,152 +1,119 @@
 """A first policy for files or tables, from the names and types of their columns. No value of the data is in it.
 
-`discreet init` writes it, and the set-up of a gateway asks for more before it does.
+`discreet init` writes it, and the set-up of a gateway asks for more before it does. What is left to the owner is
+marked, and `discreet check` lists it.
 """
 
 from __future__ import annotations
 
-import datetime
 import json
-import os
 import re
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing, suppress
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from discreet.engines.duckdb.dialect import TYPES
-from discreet.engines.duckdb.engine import DuckDB, has_types
-from discreet.engines.duckdb.text_files import Csv
-from discreet.errors import InvalidArgument
-from discreet.sql.schema import KEYS
+from discreet.datasets.people import NOBODY, SURE, is_people, likely_people, place_of
+from discreet.datasets.sources import Source
 
-PEOPLE = ("patient", "person", "user", "customer", "client", "member", "employee", "student", "subject", "participant")
-"""What a person is called in the names of columns, the likeliest first."""
-SURE = len(PEOPLE)
-"""A name that stands before this place is that of a person; those behind are any id."""
+DECIDE = "decide: "
+"""Before what is left to the owner."""
 HEAD = """\
 # A first policy, from the names and types of columns: no value is in it. It can be used as it is.
 # How much of one person an answer uses is found privately, and "discreet explain" says what that costs.
-# Ranges and choices that you know make answers more accurate: docs/sql.md."""
-_TYPES = "# The file has no types of its own. These were read off its rows, once: a value that does not fit is NULL."
+# Ranges and choices that you know make answers more accurate: docs/sql.md.
+# "discreet check" lists what is left to decide, by this word. Remove it once you have decided."""
+_TYPES = f"# {DECIDE}the file has no types. These were read off its rows, once: a value that does not fit is NULL."
+_NAMES = f"# {DECIDE}the file has no line of names. Write names for its columns, here and below."
 
 
-# --- the columns of files -----------------------------------------------------------------------------------
+# --- whose rows they are ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
-class Files:
-    """Files or folders as tables: their paths, the types of their columns, and which have no types of their own."""
+class People:
+    """Who is protected: the name for their column, and how the rows of each table lead to them."""
 
-    paths: Mapping[str, Path]
-    tables: Mapping[str, Mapping[str, str]]
-    untyped: tuple[str, ...]
+    unit: str
+    columns: Mapping[str, str]
+    """The person's column of each table that has one."""
+    through: Mapping[str, str]
+    """The key of each table that leads to people through another."""
+    others: Mapping[str, Sequence[str]]
+    """Columns of each table that lead to people as well, whom its rows do not protect."""
 
-
-def read_files(data: Sequence[Path], *, header: bool = False) -> Files:
-    """The names and types of the columns of files. With `header`, the first line of a CSV file is known to hold
-    names.
-    """
-    paths = _name_tables(data)
-    named = {name: names for name, path in paths.items() if (names := _first_line(name, path)) is not None}
-    with closing(DuckDB(paths, sniffed=paths)) as engine:  # its owner may look at the rows
-        tables = {name: engine.columns(name) for name in paths}
-    for name, path in paths.items():
-        if not header and name not in named and not has_types(path):
-            raise InvalidArgument(
-                f"{path} is JSON, in which each line has its own names, and no value may get into a policy. If all "
-                "of them are names of columns, add --header.",
-                code="command-header",
-            )
-    for name, names in named.items():
-        if not header and not _are_names(names, tables[name]):
-            raise InvalidArgument(
-                f"{paths[name]} may begin with a row instead of the names of its columns, and no value may get into "
-                "a policy. If its first line contains their names, add --header; if not, write them above it.",
-                code="command-header",
-            )
-        kinds = tables[name].values()
-        tables[name] = dict(zip(names, kinds if len(kinds) == len(names) else ["text"] * len(names), strict=True))
-    untyped = tuple(name for name, path in paths.items() if not has_types(path))
-    return Files(paths=paths, tables=tables, untyped=untyped)
+    def __contains__(self, table: object) -> bool:
+        return table in self.columns or table in self.through
 
 
-def _first_line(name: str, source: Path) -> tuple[str, ...] | None:
-    """The possible column names of CSV files. None for other files, which have names of their own."""
-    path = _at_home(source).resolve()
-    files = sorted(path.glob("**/*")) if path.is_dir() else [path]
-    listed = [file for file in files if file.suffix.lower() in (".csv", ".tsv")]
-    return Csv.opened(name, listed).names if listed and not has_types(source) else None
+def find_people(person: str, source: Source) -> People:
+    """How tables lead to the people that a column identifies, or the key of a table, such as patients.id."""
+    home = _home_of(person, source)
+    naming = [key for key in source.foreign_keys if (key.other, key.key) == home and not key.is_primary]
+    named = Counter(key.column for key in naming)
+    unit = person
+    if home == tuple(person.rpartition(".")[::2]):  # the key of a table has a plain name where others refer to it
+        unit = max(named, key=lambda name: named[name], default=home[1])
+    columns: dict[str, str] = {}
+    for table, types in source.tables.items():
+        own = [key.column for key in naming if key.table == table]
+        if home is not None and table == home[0]:
+            columns[table] = home[1]
+        elif own:
+            columns[table] = unit if unit in own else own[0]
+        elif unit in types and (home is None or home[1] != unit):
+            columns[table] = unit
+    through: dict[str, str] = {}
+    used = set(columns.items())
+    while found := [key for key in source.foreign_keys if _leads(key, {**columns, **through})]:
+        for key in {one.table: one for one in reversed(found)}.values():
+            own_name = "" if key.column == key.key else f"{key.column} -> "
+            through[key.table] = f"{own_name}{key.other}.{key.key}"
+            used.add((key.table, key.column))
+    others: dict[str, list[str]] = {}
+    for key in source.foreign_keys:
+        if (
+            not key.is_primary
+            and (key.table, key.column) not in used
+            and {key.table, key.other} <= {*columns, *through}
+        ):
+            others.setdefault(key.table, []).append(key.column)
+    return People(unit=unit, columns=columns, through=through, others=others)
 
 
-def _are_names(first: Sequence[str], types: Mapping[str, str]) -> bool:
-    """Whether a first line certainly holds names: none of them looks like a value, and some column has values that
-    could not be a name. If all columns are text, a row looks like any other.
-    """
-    return tuple(types) == tuple(first) and any(k != "text" for k in types.values()) and not any(map(_is_value, first))
+def _home_of(person: str, source: Source) -> tuple[str, str] | None:
+    """The key that the values of a person's column are from, by what the catalog of a database says."""
+    table, _, column = person.rpartition(".")
+    if column in source.tables.get(table, {}):
+        return table, column
+    found = {(key.other, key.key) for key in source.foreign_keys if key.column == person and not key.is_primary}
+    return found.pop() if len(found) == 1 else None
 
 
-def _is_value(cell: str) -> bool:
-    """Whether a cell is a value rather than a name: empty, a number, a date, a boolean, a word for none, an address."""
-    plain = cell.strip().lower()
-    if plain in _NO_NAMES or "@" in plain or not re.search(r"[^\W\d_]", plain):
-        return True
-    digits = sum(letter.isdigit() for letter in plain)
-    with suppress(ValueError):
-        datetime.datetime.fromisoformat(plain)
-        return True
-    with suppress(ValueError):
-        float(plain)
-        return True
-    return 2 * digits > len(plain)
+def _leads(key: Any, known: Mapping[str, str]) -> bool:
+    return key.table not in known and key.other in known and key.table != key.other
 
 
-_NO_NAMES = {"true", "false", "yes", "no", "null", "none", "nil", "na", "n/a", "nan", "unknown", "missing"}
-
-
-def _name_tables(data: Sequence[Path]) -> dict[str, Path]:
-    """Tables named after their files, as SQL can write them."""
-    found: dict[str, Path] = {}
-    for path in data:
-        if not os.path.exists(os.path.expanduser(path)):
-            raise InvalidArgument(f"There is no file or folder {path}. Name data that exists.", code="file-not-found")
-        plain = re.sub(r"\W+", "_", _at_home(path).resolve().stem).strip("_").lower() or "data"
-        plain = f"data_{plain}" if plain[0].isdigit() else plain
-        name, number = plain, 1
-        while name in found:
-            number += 1
-            name = f"{plain}_{number}"
-        found[name] = path
-    return found
-
-
-def relative(source: Path, out: Path) -> str:
-    """The path of a source from the folder of a policy."""
-    return os.path.relpath(_at_home(source).resolve(), _at_home(out).resolve().parent)
-
-
-def _at_home(path: Path) -> Path:
-    """`~` expanded to the home directory. Unchanged if there is none."""
-    return Path(os.path.expanduser(path))
+def propose_person(source: Source) -> tuple[str | None, bool]:
+    """The column that likely says whose a row is, and whether its name leaves no doubt."""
+    likely = likely_people(source.tables)
+    sure = [name for place, name in likely if place < SURE]
+    homes = [f"{key.table}.{key.column}" for key in source.foreign_keys if key.is_primary and is_people(key.table)]
+    if sure or not homes:
+        return (likely[0][1] if likely else None), len(sure) == 1
+    return homes[0], len(homes) == 1
 
 
 # --- the text -----------------------------------------------------------------------------------------------
 
 
-def policy_text(
-    sources: Mapping[str, str],
-    tables: Mapping[str, Mapping[str, str]],
-    ledger: str,
-    person: str,
-    untyped: Collection[str] = (),
-) -> str:
-    """A policy as TOML, for tables with these columns and types. Types that a source does not have are declared."""
-    parts = [[HEAD], ledger_lines(ledger), unit_lines(person)]
-    known = {name: types for name, types in tables.items() if person in types}
-    parts += [_table(name, sources[name], types, person if name in untyped else None) for name, types in known.items()]
-    others = {name: types for name, types in tables.items() if name not in known}
-    parts += [_left_out(name, sources[name], types, person, known) for name, types in others.items()]
+def policy_text(source: Source, ledger: str, people: People) -> str:
+    """A policy as TOML. Types that a source does not have are declared."""
+    parts = [[HEAD], ledger_lines(ledger, mark=DECIDE), unit_lines(people.unit)]
+    if source.url is not None:
+        parts.append(engine_lines(source.url))
+    parts += [_table(name, source, people) for name in source.tables if name in people]
+    parts += [_left_out(name, source, people) for name in source.tables if name not in people]
     return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
 
 
@@ -155,13 +122,13 @@ def with_note(line: str, note: str) -> str:
     return f"{line:<33} # {note}"
 
 
-def ledger_lines(name: str, epsilon: float = 1.0, delta: float = 1e-6) -> list[str]:
-    """The section of the ledger."""
+def ledger_lines(name: str, epsilon: float = 1.0, delta: float = 1e-6, *, mark: str = "") -> list[str]:
+    """The section of the ledger. `mark` says that its numbers are not decided."""
     return [
         "[ledger]",
         f"path = {quote(f'{name}.ledger')}",
-        with_note(f"epsilon = {value_text(epsilon)}", "what all answers together may cost: less protects more"),
-        with_note(f"delta = {value_text(delta)}", "stay far below one divided by the number of people"),
+        with_note(f"epsilon = {value_text(epsilon)}", f"{mark}what all answers together may cost: less protects more"),
+        with_note(f"delta = {value_text(delta)}", f"{mark}stay far below one divided by the number of people"),
     ]
 
 
@@ -170,21 +137,33 @@ def unit_lines(person: str) -> list[str]:
     return ["[unit]", f"person = {quote(person)}"]
 
 
-def _table(name: str, source: str, types: Mapping[str, str], person: str | None) -> list[str]:
-    """A table, with its types if it has none of its own. Then `person` is the column that must identify people."""
-    lines = [f"[tables.{key(name)}]", f"source = {quote(source)}"]
-    if person is None:
-        return lines
-    lines += column_lines(name, {c: {"type": kind} for c, kind in typed_columns(types, person).items()}, untyped=True)
+def engine_lines(url: str) -> list[str]:
+    """The section of a database."""
+    return ["[engine]", 'kind = "postgres"', f"url = {quote(url)}"]
+
+
+def source_lines(name: str, source: Source) -> list[str]:
+    """The lines that say where a table is, and how it is read."""
+    lines = [f"[tables.{key(name)}]", f"source = {quote(source.places[name])}"]
+    if words := source.format_of(name):
+        inside = ", ".join(f"{word} = {value_text(value)}" for word, value in words.items())
+        lines += [*([_NAMES] if "names" in words else []), f"format = {{{inside}}}"]
     return lines
 
 
-def typed_columns(types: Mapping[str, str], person: str | None) -> dict[str, str]:
-    """The types to declare for a file that has none of its own. `person` is the column that must identify people."""
-    declared = {column: kind for column, kind in types.items() if kind in TYPES and kind != "text"}
-    if person is not None and declared.get(person, "text") not in KEYS:
-        del declared[person]
-    return declared
+def _table(name: str, source: Source, people: People) -> list[str]:
+    """A table, with its types if it has none of its own."""
+    lines = source_lines(name, source)
+    own = people.columns.get(name)
+    if own is not None and own != people.unit:
+        lines.append(with_note(f"person = {quote(own)}", "the same people, by another name"))
+    if own is None:
+        lines.append(with_note(f"through = {quote(people.through[name])}", "the foreign key that leads to the person"))
+    if others := people.others.get(name):
+        lines.insert(
+            0, f"# {DECIDE}its rows may be about more people: {', '.join(others)}. Those are not protected here."
+        )
+    return [*lines, *column_lines(name, source.declared(name, own), untyped=name in source.untyped)]
 
 
 def column_lines(name: str, columns: Mapping[str, Mapping[str, Any]], *, untyped: bool = False) -> list[str]:
@@ -207,57 +186,21 @@ def value_text(value: Any) -> str:
     return repr(value).replace("e-0", "e-")
 
 
-def _left_out(
-    name: str, source: str, types: Mapping[str, str], person: str, known: Mapping[str, Mapping[str, str]]
-) -> list[str]:
+def _left_out(name: str, source: Source, people: People) -> list[str]:
     """A table without the person's column, as a comment: the owner decides how its rows lead to people."""
-    lines = []
-    for _, own in likely_people({name: types}):
-        if _place(own) < SURE:
+    lines, types = [], source.tables[name]
+    for place, own in likely_people({name: types}):
+        if place < SURE:
             lines.append(with_note(f"# person = {quote(own)}", "the same people, by another name"))
     for column in types:
-        for other in (other for other, columns in known.items() if column in columns and _place(column) < 99):
+        known = (other for other in people.columns if column in source.tables[other] and place_of(column) < NOBODY)
+        for other in known if source.url is None else ():
             note = "the key that leads to the person"
             lines.append(with_note(f"# through = {quote(f'{other}.{column}')}", note))
     lines.append(with_note("# public = true", "nobody is in it"))
     keep = ", and keep one of the last" if len(lines) > 1 else ""
-    said = f"# {name} has no column {key(person)}. To add it, remove the # from its lines{keep}:"
-    return [said, f"# [tables.{key(name)}]", f"# source = {quote(source)}", *lines]
-
-
-# --- who is protected ---------------------------------------------------------------------------------------
-
-
-def check_person(person: str, tables: Mapping[str, Mapping[str, str]], untyped: Collection[str]) -> None:
-    """Refuse a column that is unknown, or cannot say whose a row is."""
-    if not any(person in types for types in tables.values()):
-        known = ", ".join(dict.fromkeys(name for types in tables.values() for name in types))
-        raise InvalidArgument(f"Unknown column {person}. Known: {known}.", code="unknown-column")
-    for name, types in tables.items():
-        if name not in untyped and types.get(person, "text") not in KEYS:
-            raise InvalidArgument(
-                f"{person} identifies people in {name}, and must be whole numbers, text or dates there.",
-                code="person-type",
-            )
-
-
-def likely_people(tables: Mapping[str, Mapping[str, str]]) -> list[tuple[int, str]]:
-    """The columns that may say whose a row is, with their ranks by name, the most likely first. Of equally likely
-    names, the one in most tables, then the first.
-    """
-    names = [name for types in tables.values() for name in types]
-    likely = sorted((_place(name), -names.count(name), number, name) for number, name in enumerate(names))
-    return list(dict.fromkeys((place, name) for place, _, _, name in likely if place < 99))
-
-
-def _place(name: str) -> int:
-    """The rank of a name among those of a person's column, the most likely first. 99 if it is not one of them."""
-    plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-    for place, word in enumerate(PEOPLE):
-        if plain in (word, f"{word}_id", f"{word}id", f"id_{word}", f"{word}_key", f"{word}_number"):
-            return place
-    weaker = (plain.startswith(PEOPLE) and plain.endswith("id"), plain.endswith("_id"), plain == "id")
-    return next((SURE + place for place, found in enumerate(weaker) if found), 99)
+    said = f"# {DECIDE}{name} has no column {key(people.unit)}. To add it, remove the # from its lines{keep}:"
+    return [said, *(f"# {line}" for line in source_lines(name, source) if not line.startswith("#")), *lines]
 
 
 def key(name: str) -> str:

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from discreet.engines.configuration import KEYS, EngineConfiguration
+from discreet.engines.text_format import TextFormat, check_date_format, has_time
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import check_delta, exactly
+from discreet.exact.rational import check_count, check_delta, exactly
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit
 from discreet.ledger.stores.store import IN_MEMORY, URLS
@@ -28,8 +29,9 @@ from discreet.sql.schema import AUTO, BOUNDS, Column, Hierarchy, Table, check_ty
 
 QUESTIONS = 1000
 """Without `delta_per_question`, a question may use the ledger's δ divided by this."""
-_TABLE = ("source", "public", "person", "through", *BOUNDS, "version", "columns", "hierarchies", "time")
-_COLUMN = ("type", "between", "choices", "frequency", "other")
+_TABLE = ("source", "format", "public", "person", "through", *BOUNDS, "version", "columns", "hierarchies", "time")
+_COLUMN = ("type", "between", "choices", "frequency", "other", "format")
+_FORMAT = ("header", "separator", "names", "decimal")
 _TIME = ("column", "block", "arrived", "late")
 _ANSWERS = tuple(one.name for one in fields(AnswerRules))
 _UNIT = ("person", "group", "row", "rows", "groups", "by", "neighbors", "per", "lives_in")
@@ -97,12 +99,17 @@ class Policy:
                     c.name: [c.between, c.choices, c.type, c.frequency, *([] if c.other is None else [c.other])]
                     for c in table.columns.values()
                 },
+                **({} if table.text_format is None else {"format": _words_of(table.text_format)}),
                 **({"hierarchies": [vars(one) for one in table.hierarchies]} if table.hierarchies else {}),
                 **({} if table.time is None else {"time": vars(table.time)}),
             }
             for name, table in self.tables.items()
         }
         return json.dumps({"unit": repr(self.unit), "tables": tables}, sort_keys=True, default=str, ensure_ascii=False)
+
+
+def _words_of(declared: TextFormat) -> dict[str, Any]:
+    return declared.words() | {"dates": dict(declared.dates)}
 
 
 def _check_table(name: str, table: Table, unit: Unit) -> None:
@@ -263,6 +270,8 @@ def _unit(section: Mapping[str, Any]) -> Unit:
             "rows = 3 for any 3 rows at once.",
             code="policy-unit",
         )
+    if rows is not None:
+        check_count(rows, "rows")  # in Python it is named differently
     return Unit(
         column,
         section.get("neighbors", "add_or_remove"),
@@ -295,10 +304,17 @@ def _table(name: str, words: Any, folder: Path | None, engine: EngineConfigurati
     public = section.get("public", False)
     if not isinstance(public, bool):
         raise InvalidArgument(f"public of [{where}] must be true or false.", code="wrong-type")
-    columns = {
-        column: _column(column, section_of(declared, f"{where}.columns.{column}", _COLUMN))
-        for column, declared in section_of(section.get("columns", {}), f"{where}.columns").items()
-    }
+    columns, text_format = {}, dict(section_of(section.get("format", {}), f"{where}.format", _FORMAT))
+    dates: dict[str, str] = {}
+    for column, declared in section_of(section.get("columns", {}), f"{where}.columns").items():
+        said = section_of(declared, f"{where}.columns.{column}", _COLUMN)
+        columns[column] = _column(column, said)
+        if "format" in said:
+            dates[column] = said["format"]
+    if (text_format or dates) and engine.kind != "duckdb":
+        raise InvalidArgument(
+            f"format of [{where}] is for text files, and this engine has none. Remove it.", code="format-not-text"
+        )
     listed = section_of(section.get("hierarchies", {}), f"{where}.hierarchies")
     hierarchies = tuple(_hierarchy(one, words, f"{where}.hierarchies.{one}") for one, words in listed.items())
     for level, values in ((level, values) for one in hierarchies for level, values in one.values().items()):
@@ -321,6 +337,7 @@ def _table(name: str, words: Any, folder: Path | None, engine: EngineConfigurati
         through=text_in(section, "through", where),
         version=None if version is None else str(version),
         hierarchies=hierarchies,
+        text_format=TextFormat(**text_format, dates=dates) if text_format or dates else None,
         time=_time(section["time"], f"{where}.time") if "time" in section else None,
         **{key: section.get(key) for key in BOUNDS},
     )
@@ -367,7 +384,7 @@ def _column(name: str, section: Mapping[str, Any]) -> Column:
     """What is declared about a column. A type that is not declared follows from the rest, until the engine has
     its own.
     """
-    declared, between, choices, frequency, other = (section.get(key) for key in _COLUMN)
+    declared, between, choices, frequency, other, written = (section.get(key) for key in _COLUMN)
     check_type(declared, name)
     if choices is not None:
         listed = isinstance(choices, list | tuple) and not any(isinstance(one, list | Mapping) for one in choices)
@@ -379,5 +396,13 @@ def _column(name: str, section: Mapping[str, Any]) -> Column:
                 f"between of {name} must be two numbers or two dates, such as [0, 120].", code="wrong-shape"
             )
     kind = declared or implied_type(between, choices)
+    if written is not None:
+        check_date_format(written, name)
+        kind = ("timestamp" if has_time(written) else "date") if kind == "other" else kind
+        if kind not in ("date", "timestamp"):
+            raise InvalidArgument(
+                f'format of {name} is for dates, and {name} is {kind}. Remove format, or write type = "date".',
+                code="format-date",
+            )
     known: dict[str, Any] = {"between": between, "choices": choices, "frequency": frequency, "other": other}
     return Column(name=name, type=kind, declared=declared is not None, **known)

@@ -15,6 +15,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from discreet.datasets.ledgers import open_policy_ledger
 from discreet.demo.data import PEOPLE, VISITS, Truth, make_clinic
 from discreet.demo.story import ONLY_HERE, TRUTH, type_next
 from discreet.extras import need
@@ -24,7 +25,6 @@ from discreet.gateway.books.tokens import COMMAND_LINE
 from discreet.gateway.remote import remote
 from discreet.gateway.serve import Supervisor
 from discreet.gateway.settings import HTTP, load_settings
-from discreet.ledger import Ledger
 
 ANSWER_AFTER = "3s"
 GATEWAY = """
@@ -95,8 +95,7 @@ def _opening() -> Panel:
 @contextmanager
 def _office(policy: Path) -> Iterator[Office]:
     known, settings = load_settings(policy)
-    ledger = Ledger.open(known.ledger, protects=known.unit, limit=known.limit, rule=known.rule)
-    with closing(ledger), GatewayStore(settings.store) as store:
+    with closing(open_policy_ledger(known)) as ledger, GatewayStore(settings.store) as store:
         yield Office(store=store, ledger=ledger, settings=settings, now=time.time)
 
 

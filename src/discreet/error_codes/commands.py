@@ -22,7 +22,17 @@ COMMANDS = {
     "command-header": Explained(
         "`discreet init people.csv` for a file whose first line may be a row",
         "No value of a person may get into a policy.",
-        "`--header` if the first line names the columns; if not, a line with their names",
+        "`--header` if the first line names the columns, `--no-header` if it is a row",
+    ),
+    "command-limit": Explained(
+        '`discreet ledger clinic.ledger --raise "why"`, or `--raise` together with `--renew`',
+        "The new limit is that of a policy, and it is either raised or renewed.",
+        '`discreet ledger clinic.toml --raise "the board agreed"`, after `epsilon` was edited in the policy',
+    ),
+    "command-terminal": Explained(
+        "`discreet check clinic.toml --rows > file`",
+        "Exact counts are not private, and a file or a log keeps them.",
+        "`discreet check clinic.toml --rows` on a terminal",
     ),
     "command-person": Explained(
         "`discreet init visits.parquet` in a script, where no column, or several, are named for people",

@@ -14,7 +14,27 @@ SOURCES = {
     "source-format": Explained(
         '`source = "visits.xlsx"`',
         "The engine does not read this kind of source.",
-        "a Parquet, CSV or JSON file, or a folder of them",
+        "a Parquet, CSV, TSV, TXT or JSON file, or a folder of them; all but Parquet may end in `.gz`",
+    ),
+    "format-separator": Explained(
+        '`format = {separator = "::"}`, or `format = {header = false}` without a separator',
+        "Fields are separated by one character, which no row may decide.",
+        '`format = {separator = ";"}`, or `" "` for any number of spaces and tabs',
+    ),
+    "format-names": Explained(
+        "`format = {header = false}` without names, or with a name twice; names for a file that has a header",
+        "Without a line of names, the policy says which columns there are.",
+        '`format = {header = false, separator = ",", names = ["patient_id", "weight"]}`',
+    ),
+    "format-date": Explained(
+        '`day = {format = "d.m.y"}`, or a format for a column that has no dates',
+        "The format says how all dates of the column are written; a value that is written otherwise is NULL.",
+        '`day = {format = "dd.mm.yyyy"}`, `"mm/dd/yyyy hh:mi"` or `"dd-mon-yyyy"`',
+    ),
+    "format-not-text": Explained(
+        "`format` for a Parquet file, a table in memory, or a table of PostgreSQL or Spark",
+        "Such a table has names and types of its own.",
+        "the table without `format`; for JSON, `format` of its columns of dates",
     ),
     "source-unreadable": Explained(
         "a file that is cut short, or has another format than its name says, or that Spark does not find",
@@ -37,7 +57,7 @@ SOURCES = {
     "source-header": Explained(
         "a CSV file whose first line is data, or repeats a name",
         "The first line names the columns.",
-        "`person_id,age,city` as the first line",
+        "`person_id,age,city` as the first line, or a `format` with `header = false`",
     ),
     "source-types": Explained(
         "a JSON file whose columns are not declared",

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from discreet.datasets.policy import Policy
+from discreet.datasets.sources import is_database
 from discreet.errors import InvalidArgument, ServiceUnavailable
 from discreet.gateway.books.tokens import digest_of, new_secret
 from discreet.gateway.isolation import User, problems, this_user, users_of
 from discreet.gateway.serve import Pair, Supervisor, hearing, not_isolated, own_folder, ready, started
 from discreet.gateway.settings import HTTP, USERS, Address, Settings
 from discreet.gateway.setup.process import BEGIN
-from discreet.gateway.setup.source import is_database
 from discreet.guarantees.guarantee import Pure
 from discreet.guarantees.unit import Unit
 from discreet.sql.schema import Table

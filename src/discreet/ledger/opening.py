@@ -16,6 +16,7 @@ from discreet.guarantees.unit import Unit
 from discreet.ledger import book
 from discreet.ledger.book import WHOLE, EntryRow, Head
 from discreet.ledger.stores.checkpoint import Seen
+from discreet.ledger.stores.elsewhere import SecondCheckpoint, second_checkpoint
 from discreet.ledger.stores.store import PARTS, Execute, Store
 from discreet.ledger.texts import record
 from discreet.ledger.texts.request import public_text
@@ -140,31 +141,42 @@ def state_of(store: Store, ledger: str, at: Head) -> Seen:
 
 
 def check_seen(
-    execute: Execute, at: Head, seen: Seen | None, ledger: str, chains: Mapping[int, str] | None = None
+    execute: Execute,
+    at: Head,
+    seen: Seen | None,
+    ledger: str,
+    chains: Mapping[int, str] | None = None,
+    *,
+    by: str = "its checkpoint",
 ) -> None:
     """Refuse a ledger that is older than what was seen of it, or has a different history. `chains` are values that were
-    checked before, by number.
+    checked before, by number. `by` names the checkpoint that has seen it.
     """
     if seen is None:
         return
     if seen.ledger != ledger:
-        raise book.damage_error("its checkpoint belongs to another ledger")
+        raise book.damage_error(f"{by} belongs to another ledger")
     if seen.number > at.number:
-        raise _lost_entries(at, seen)
+        raise _lost_entries(at, seen, by)
     chain = at.chain if seen.number == at.number else (chains or {}).get(seen.number)
     chain = chain or book.row(execute, seen.number).chain
     if chain != seen.chain:
-        raise book.damage_error(f"entry {seen.number} is not the one in its checkpoint", code="ledger-old-copy")
+        raise book.damage_error(f"entry {seen.number} is not the one in {by}", code="ledger-old-copy")
     if at.answers < seen.answers:
         raise book.damage_error(
-            f"it has {at.answers} answers, but its checkpoint has seen {seen.answers}: an old file was restored",
+            f"it has {at.answers} answers, but {by} has seen {seen.answers}: an old file was restored",
             code="ledger-old-copy",
         )
 
 
-def _lost_entries(at: Head, seen: Seen) -> LedgerDamaged:
+def named_second(second: SecondCheckpoint | None) -> str:
+    """The second checkpoint, as an error names it."""
+    return "" if second is None else f"the second checkpoint ({second.path})"
+
+
+def _lost_entries(at: Head, seen: Seen, by: str) -> LedgerDamaged:
     return book.damage_error(
-        f"it ends with entry {at.number}, but its checkpoint has seen entry {seen.number}: an old file was restored, "
+        f"it ends with entry {at.number}, but {by} has seen entry {seen.number}: an old file was restored, "
         "or its -wal file was deleted",
         code="ledger-old-copy",
     )
@@ -181,9 +193,12 @@ def _inspect(store: Store) -> tuple[LedgerTerms, Rule]:
         terms = _terms(book.row(execute, 0))
     checkpoint = store.checkpoint_of(terms.ledger)
     seen = None if checkpoint is None else checkpoint.read()
+    second = second_checkpoint(terms.ledger, checkpoint)
+    elsewhere = None if second is None else second.read()
     with store.transaction(write=False) as execute:
         at = _check_end(execute)
         check_seen(execute, at, seen, terms.ledger)
+        check_seen(execute, at, elsewhere, terms.ledger, by=named_second(second))
         rule = book.terms(execute, WHOLE)
     if checkpoint is not None and seen is None:
         if at.number and store.file_number():

@@ -95,6 +95,8 @@ def periods_of(
         if parts:
             find = partial(heads.find_at, execute, {analyst: account}, stop)
             account = accounts.seen_by({analyst: account}, parts, protects, find)[analyst]
+        if not found and end < len(terms) and not any(account.spent):
+            continue  # its limit was replaced before the first charge
         found.append(_period(rule, account.spent, protects))
     return tuple(found)
 

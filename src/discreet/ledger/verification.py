@@ -15,6 +15,7 @@ from discreet.ledger.book import WHOLE, EntryRow
 from discreet.ledger.entry import State
 from discreet.ledger.parts import Own, check_names, digest_of, division_in, named_in, of_accounts
 from discreet.ledger.steps import Verified
+from discreet.ledger.stores.elsewhere import second_checkpoint
 from discreet.ledger.stores.store import Execute, Store
 
 _BATCH, _BATCH_OF_ANSWERS = 1000, 100
@@ -95,9 +96,12 @@ def verify_entries(store: Store, ledger: str, protects: Unit) -> int:
     """The number of entries, after checking all of them. Raises LedgerDamaged otherwise."""
     checkpoint = store.checkpoint_of(ledger)
     seen = checkpoint.read() if checkpoint else None
+    second = second_checkpoint(ledger, checkpoint)
+    elsewhere = second.read() if second else None
     with store.transaction(write=False) as execute:
         at = book.head(execute)
         opening.check_seen(execute, at, seen, ledger)
+        opening.check_seen(execute, at, elsewhere, ledger, by=opening.named_second(second))
         beyond = execute("SELECT COUNT(*) FROM entries WHERE number > ? OR number < 0", at.number)[0][0]
         kept = execute("SELECT COUNT(*) FROM answers")[0][0]
         divided = protects.lives_in_one is not None

@@ -22,6 +22,7 @@ from discreet.ledger.book import WHOLE, EntryRow, Head, Stored
 from discreet.ledger.heads import Heads
 from discreet.ledger.parts import Own
 from discreet.ledger.stores.checkpoint import Checkpoint, LockedCheckpoint
+from discreet.ledger.stores.elsewhere import second_checkpoint
 from discreet.ledger.stores.store import Execute, Rows, Statement, Store
 
 T = TypeVar("T")
@@ -192,6 +193,7 @@ class Writer:
     def __init__(self, store: Store, ledger: str) -> None:
         self.store, self.ledger = store, ledger
         self.checkpoint: Checkpoint | None = store.checkpoint_of(ledger)
+        self.second = second_checkpoint(ledger, self.checkpoint)
         self.known: Known | None = None
         self._begin_process()
         _writers.add(self)
@@ -261,7 +263,10 @@ class Writer:
             self.known = draft.known() or self.known
             note = turn or self.checkpoint
             if note is not None:  # also for a job that found its entry: the checkpoint may still be missing
-                note.advance(opening.state_of(self.store, self.ledger, draft.at))
+                state = opening.state_of(self.store, self.ledger, draft.at)
+                note.advance(state)
+                if self.second is not None:
+                    self.second.advance(state)
 
     def _turn(self) -> AbstractContextManager[LockedCheckpoint | None]:
         """The lock of the checkpoint, if processes wait for each other there, or their turn to use the database."""
@@ -280,7 +285,9 @@ class Writer:
         known, checkpoint = self.known, turn or self.checkpoint
         if known is None or checkpoint is None or not self.store.at_once or any(job.reads for job in group):
             return None
-        if checkpoint.read() != opening.state_of(self.store, self.ledger, known.at):
+        state = opening.state_of(self.store, self.ledger, known.at)
+        elsewhere = self.second.read() if self.second else None
+        if checkpoint.read() != state or elsewhere not in (None, state):
             return None
         draft = Draft(_read_nothing, known.at, known)
         try:
@@ -333,6 +340,8 @@ class Writer:
         # with the head locked, the checkpoint cannot be ahead of it
         seen = turn.read() if turn else self.checkpoint.read() if self.checkpoint else None
         opening.check_seen(execute, at, seen, self.ledger, chains)
+        elsewhere = self.second.read() if self.second else None
+        opening.check_seen(execute, at, elsewhere, self.ledger, chains, by=opening.named_second(self.second))
         return Draft(execute, at, known)
 
     def standing(self, analyst: str) -> Standing:

@@ -17,6 +17,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 
 from discreet.engines.dialect import ROWS_OF_ONE
+from discreet.engines.text_format import TextFormat
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_count
 from discreet.guarantees.unit import Block, Unit
@@ -266,6 +267,7 @@ class Table:
     A private table has the column of the person, or is connected `through` a key of another table that leads to the
     person: "visits.visit_id" if both tables use that name, "visit -> visits.visit_id" if not. `groups_per_person`
     bounds the groups in one answer, `rows_per_group` the rows in each group. `time` divides the rows into blocks.
+    `text_format` says how a text file is read.
     """
 
     name: str
@@ -280,6 +282,7 @@ class Table:
     version: str | None = None
     hierarchies: tuple[Hierarchy, ...] = ()
     time: Time | None = None
+    text_format: TextFormat | None = None
 
     def __post_init__(self) -> None:
         for name in BOUNDS:

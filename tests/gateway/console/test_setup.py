@@ -19,6 +19,7 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dp
+from discreet.datasets.sources import Source, read_source
 from discreet.gateway.books.tokens import digest_of
 from discreet.gateway.console.pages.every_page import SETUP
 from discreet.gateway.console.site import Console
@@ -26,7 +27,6 @@ from discreet.gateway.first_run import FirstRun as Starter
 from discreet.gateway.frames import serve_frames
 from discreet.gateway.settings import Settings, load_settings
 from discreet.gateway.setup.office import FirstRun, shown_url
-from discreet.gateway.setup.source import Source, read_source
 
 from ...refusing import refuses
 from .an_office import Desk, Person, secret_of

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from discreet.datasets.sources import Source, read_source
 from discreet.gateway.books import audit
 from discreet.gateway.books.tokens import COMMAND_LINE, Caller, digest_of
 from discreet.gateway.frames import Frame
 from discreet.gateway.setup import office
 from discreet.gateway.setup.office import FirstRun
-from discreet.gateway.setup.source import Source, read_source
 from discreet.gateway.vault import inspection
 
 from ..books import Clinic

@@ -13,6 +13,11 @@ def clean(text: str) -> str:
     return "".join(mark if mark.isprintable() else "�" for mark in " ".join(text.split()))
 
 
+def is_terminal(stream: object) -> bool:
+    """Whether a person sees what is printed, and no file or log keeps it."""
+    return bool(getattr(stream, "isatty", lambda: False)())
+
+
 def check_picture(path: Path, option: str) -> None:
     """Refuse a file that cannot be drawn to. `option` is the name of the option, such as `discreet query --plot`."""
     need("matplotlib", "plot", option)

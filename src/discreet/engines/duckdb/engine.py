@@ -18,14 +18,16 @@ from discreet.engines.duckdb import dialect, forks
 from discreet.engines.duckdb.dialect import list_texts, quote, quote_text
 from discreet.engines.duckdb.in_memory import NOTHING, InMemory
 from discreet.engines.duckdb.spill import Spill
-from discreet.engines.duckdb.text_files import Csv, JsonLines, TextSource
+from discreet.engines.duckdb.text_files import ZIPPED, Csv, JsonLines, TextSource
 from discreet.engines.duckdb.types import is_safe, kind_of, plainly
+from discreet.engines.text_format import TextFormat
 from discreet.errors import EngineFailed, InvalidArgument
 from discreet.exact.randomness import random_integer
 from discreet.rows.tables import columns_of, run_guarded
 
 _JSON = (".json", ".jsonl", ".ndjson")
-FILES = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"} | dict.fromkeys(_JSON, "read_json")
+_READERS = dict.fromkeys((".csv", ".tsv", ".txt"), "read_csv") | dict.fromkeys(_JSON, "read_json")
+FILES = {".parquet": "read_parquet"} | {f"{end}{zipped}": r for zipped in ("", ZIPPED) for end, r in _READERS.items()}
 # A repeated expression would be computed outside of the TRY that makes it total; a TRY_CAST that is pushed into the
 # reading of a text file would drop the row, or stop the question.
 _UNSAFE_OPTIMIZERS = ("common_subexpressions", "type_pushdown", "scalar_fn_pushdown")
@@ -50,7 +52,8 @@ class DuckDB:
 
     A CSV or JSON source has no types of its own: its columns are text, except those that `types` names. The same holds
     for lists, tuples and object columns of a source in memory. Types are guessed from the rows only if a source is
-    listed in `sniffed`, which is for public tables and for their owner.
+    listed in `sniffed`, which is for public tables and for their owner. `formats` says how a text file is to be read if
+    it is not as its first line and its name say.
 
     `memory` is the maximum memory, such as "8GB", by default four fifths of the machine's, and `threads` how many
     threads it may use, by default one for each core. What does not fit is written
@@ -71,6 +74,7 @@ class DuckDB:
         sources: Mapping[str, Any],
         *,
         types: Mapping[str, Mapping[str, str]] | None = None,
+        formats: Mapping[str, TextFormat] | None = None,
         sniffed: Collection[str] = (),
         memory: str | None = None,
         threads: int | None = None,
@@ -91,7 +95,7 @@ class DuckDB:
         self._fine: dict[bytes, str] = {}
         paths: list[str] = []
         for name, source in sources.items():
-            found, path = self._source(name, source, sniffed=name in sniffed)
+            found, path = self._source(name, source, (formats or {}).get(name), sniffed=name in sniffed)
             self.relations[name] = found
             paths += path
         for name in self._texts:
@@ -110,7 +114,7 @@ class DuckDB:
         self._check_process()
         return dialect
 
-    def _source(self, name: str, source: Any, *, sniffed: bool) -> tuple[str, list[str]]:
+    def _source(self, name: str, source: Any, declared: TextFormat | None, *, sniffed: bool) -> tuple[str, list[str]]:
         """The source in a FROM clause, and the files it reads."""
         if isinstance(source, str | Path):
             named = os.path.expanduser(source)
@@ -123,17 +127,20 @@ class DuckDB:
             reader, files = FILES.get(inside), f"{path}/**/*{inside}" if path.is_dir() else str(path)
             if reader is None:
                 raise InvalidArgument(
-                    f"The source of {name} must be a Parquet, CSV or JSON file, or a folder of them, not {source}.",
+                    f"The source of {name} must be a Parquet, CSV, TSV, TXT or JSON file, or a folder of them, not "
+                    f"{source}. All but Parquet may end in .gz.",
                     code="source-format",
                 )
             found = sorted(path.glob(f"**/*{inside}")) if path.is_dir() else [path]
+            _check_format(name, declared, reader)
             if reader == "read_parquet":
                 self._check_alike(name, files, len(found))
                 self._left_out[name] = parquet_files.in_milliseconds(found)
                 return parquet_files.reading(files), [str(path)]
             if sniffed:
                 return f"{reader}({quote_text(files)}, sample_size = -1)", [str(path)]
-            self._texts[name] = JsonLines.opened(name, found) if inside in _JSON else Csv.opened(name, found)
+            made = JsonLines if reader == "read_json" else Csv
+            self._texts[name] = made.opened(name, found, declared or TextFormat())
             return "", [str(path)]
         if isinstance(source, self._duckdb.DuckDBPyRelation):
             said = (
@@ -141,6 +148,7 @@ class DuckDB:
                 "may quote values. Check that its query runs."
             )
             source = run_guarded(source.to_arrow_table, said, code="source-unreadable")
+        _check_format(name, declared, "")
         columns = columns_of(source, name)
         self._texts[name] = InMemory(name, columns, self._connection.register)
         return "", []
@@ -381,6 +389,15 @@ class DuckDB:
             self._spill.close()
 
 
+def _check_format(name: str, declared: TextFormat | None, reader: str) -> None:
+    """Refuse a format for a source that has one of its own."""
+    if declared is not None and (reader not in _READERS.values() or (reader == "read_json" and declared.words())):
+        raise InvalidArgument(
+            f"The source of {name} has a format of its own. Remove format from [tables.{name}] and its columns.",
+            code="format-not-text",
+        )
+
+
 def _spilling(spill: str | Path | bool | None) -> Spill | None:
     """The folder to spill to, if requested. By default none if none can be created."""
     if spill is False:
@@ -411,6 +428,17 @@ def has_types(source: Any) -> bool:
     return not isinstance(source, str | Path) or FILES.get(_ending(Path(source).expanduser())) == "read_parquet"
 
 
+def text_files_in(source: Path) -> list[Path]:
+    """The CSV, TSV or TXT files of a source. None of it if the source is another file, or a folder of others."""
+    path = source.expanduser().resolve()
+    inside = _ending(path)
+    if FILES.get(inside) != "read_csv":
+        return []
+    return sorted(path.glob(f"**/*{inside}")) if path.is_dir() else [path]
+
+
 def _ending(path: Path) -> str:
     """The file extension of a file, or of the files in a folder."""
-    return next((s for s in FILES if any(path.glob(f"**/*{s}"))), "") if path.is_dir() else path.suffix.lower()
+    if path.is_dir():
+        return next((s for s in FILES if any(path.glob(f"**/*{s}"))), "")
+    return "".join(path.suffixes[-2:]).lower() if path.suffix.lower() == ZIPPED else path.suffix.lower()

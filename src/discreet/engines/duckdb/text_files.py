@@ -1,21 +1,31 @@
-"""Text files: CSV, and JSON lines. No type is guessed from rows, and no row can stop a question."""
+"""Text files: CSV, TSV, TXT, and JSON lines. No type is guessed from rows, and no row can stop a question."""
 
 from __future__ import annotations
 
 import csv
+import gzip
+import io
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 from discreet.engines.duckdb.dialect import TYPES, WORDS, list_texts, quote, quote_text, total
+from discreet.engines.text_format import BLANKS, TextFormat, parsing_pattern, shape_of
 from discreet.errors import InvalidArgument
 
+ZIPPED = ".gz"
+_SEPARATORS = ",;\t|"
+_USUAL = TextFormat()
+
 _LINES = (
-    "auto_detect = false, ignore_errors = true, null_padding = true, strict_mode = false, hive_partitioning = false"
+    "auto_detect = false, ignore_errors = true, null_padding = true, strict_mode = false, hive_partitioning = false, "
+    "new_line = '\\n'"
 )
 """Nothing is guessed from the rows, and none stops a question: fields that a line lacks are NULL, those it has too many
-are left out, and what cannot be read as a line at all is none.
+are left out, and what cannot be read as a line at all is none. With `new_line`, a line ends at \\r, \\n or both.
+Without it, the end of the first line decides, and a single \\r in one row may take the next row with it.
 """
 # In parallel, DuckDB 2.0 may take a line break inside quotes for the end of a row, and what follows it for rows of
 # other people; and with null_padding it fails there.
@@ -33,15 +43,18 @@ class TextSource(Protocol):
 
 @dataclass(frozen=True)
 class Csv:
-    """Files with the names of their columns in the first line."""
+    """Files of lines with the same columns. Their names are in the first line, or declared."""
 
     files: tuple[str, ...]
     names: tuple[str, ...]
     delimiter: str
+    declared: TextFormat = _USUAL
 
     @classmethod
-    def opened(cls, name: str, files: Sequence[Path]) -> Csv:
-        found = {_header(file) for file in files}
+    def opened(cls, name: str, files: Sequence[Path], declared: TextFormat = _USUAL) -> Csv:
+        if not declared.header:
+            return cls(tuple(map(str, files)), declared.names, declared.separator or ",", declared)
+        found = {_header(file, declared.separator, name) for file in files}
         if len(found) > 1:
             raise InvalidArgument(
                 f"The files of {name} begin with different lines of column names. Give them the same one.",
@@ -51,15 +64,30 @@ class Csv:
         plain = {column.strip().lower() for column in names}
         if len(plain) < len(names) or "" in plain or any(map(_is_number, plain)):
             raise InvalidArgument(
-                f"The source of {name} must begin with the names of its columns: all different, and none a number.",
+                f"The source of {name} must begin with the names of its columns: all different, and none a number. "
+                "If its first line is a row, declare a format with header = false.",
                 code="source-header",
             )
-        return cls(tuple(map(str, files)), names, delimiter)
+        return cls(tuple(map(str, files)), names, delimiter, declared)
 
     def relation(self, types: Mapping[str, str]) -> str:
-        dialect = f"""header = true, delim = {quote_text(self.delimiter)}, quote = '"', escape = '"'"""
-        columns = [f"{_cast(quote(name), types.get(name))} AS {quote(name)}" for name in self.names]
-        return f"(SELECT {', '.join(columns)} FROM {_read_lines(self.files, self.names, dialect)})"
+        header = f"header = {str(self.declared.header).lower()}"
+        if self.delimiter == BLANKS:
+            lines = _read_lines(self.files, ["line"], f"{header}, {_ONE_FIELD}")
+            line = "trim(line, E' \\t\\r')"
+            fields = total(f"string_split_regex({line}, '[ \\t]+')")
+            rows, cells = (
+                f"(SELECT {fields} AS found FROM {lines} WHERE {line} <> '')",
+                [f"found[{n + 1}]" for n in range(len(self.names))],
+            )
+        else:
+            dialect = f"""{header}, delim = {quote_text(self.delimiter)}, quote = '"', escape = '"'"""
+            rows, cells = _read_lines(self.files, self.names, dialect), list(map(quote, self.names))
+        columns = [
+            f"{_read(cell, types.get(name), self.declared, name)} AS {quote(name)}"
+            for cell, name in zip(cells, self.names, strict=True)
+        ]
+        return f"(SELECT {', '.join(columns)} FROM {rows})"
 
 
 @dataclass(frozen=True)
@@ -72,10 +100,11 @@ class JsonLines:
 
     name: str
     files: tuple[str, ...]
+    declared: TextFormat = _USUAL
 
     @classmethod
-    def opened(cls, name: str, files: Sequence[Path]) -> JsonLines:
-        return cls(name, tuple(map(str, files)))
+    def opened(cls, name: str, files: Sequence[Path], declared: TextFormat = _USUAL) -> JsonLines:
+        return cls(name, tuple(map(str, files)), declared)
 
     def relation(self, types: Mapping[str, str]) -> str:
         if not types:
@@ -83,31 +112,68 @@ class JsonLines:
                 f"The source of {self.name} is JSON, which has only the declared columns. Declare their types.",
                 code="source-types",
             )
-        # the delimiter is a character that JSON always escapes, so every line is one field
-        lines = _read_lines(self.files, ["line"], "header = false, delim = '\x01', quote = '', escape = ''")
+        lines = _read_lines(self.files, ["line"], f"header = false, {_ONE_FIELD}")
         paths = list_texts(["/" + name.replace("~", "~0").replace("/", "~1") for name in types])
         found = total(f"json_extract_string(line, {paths})")
-        columns = [f"{_cast(f'found[{n}]', kind)} AS {quote(name)}" for n, (name, kind) in enumerate(types.items(), 1)]
+        columns = [
+            f"{_read(f'found[{n}]', kind, self.declared, name)} AS {quote(name)}"
+            for n, (name, kind) in enumerate(types.items(), 1)
+        ]
         return f"(SELECT {', '.join(columns)} FROM (SELECT {found} AS found FROM {lines}))"
+
+
+# a character that JSON always escapes, and text does not have
+_ONE_FIELD = "delim = '\x01', quote = '', escape = ''"
 
 
 def _read_lines(files: Sequence[str], names: Sequence[str], dialect: str) -> str:
     columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in names)
-    return f"read_csv({list_texts(files)}, columns = {{{columns}}}, {dialect}, {_LINES}, {_IN_ORDER})"
+    zipped = "compression = 'gzip', " * all(file.endswith(ZIPPED) for file in files)
+    read = f"read_csv({list_texts(files)}, columns = {{{columns}}}, {dialect}, {zipped}{_LINES}, {_IN_ORDER})"
+    if len(names) > 1:
+        return read
+    # in a single column, DuckDB takes an empty line for a row, and sees one between \r and \n
+    return f"(SELECT * FROM {read} WHERE {quote(names[0])} IS NOT NULL)"
 
 
-def _header(file: Path) -> tuple[tuple[str, ...], str]:
-    """The names in the first line of a CSV file, and the delimiter between them."""
-    with file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as opened:
-        first = opened.readline(100_000)
-        delimiter = "\t" if file.suffix.lower() == ".tsv" else max(",;\t|", key=first.count)
-        opened.seek(0)
-        try:
-            names = tuple(next(csv.reader(opened, delimiter=delimiter), []))
+def _header(file: Path, separator: str | None, name: str) -> tuple[tuple[str, ...], str]:
+    """The names in the first line of a file, and the separator between them."""
+    try:
+        with open_text(file) as opened:
+            first = opened.readline(LONGEST_HEADER)
+            delimiter = separator or likely_separator(first, file)
+            opened.seek(0)
+            names = tuple(first.split() if delimiter == BLANKS else next(csv.reader(opened, delimiter=delimiter), []))
             "".join(names).encode()
-        except (csv.Error, UnicodeEncodeError):
-            names = ()
+    except (csv.Error, UnicodeEncodeError):
+        names = ()
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise InvalidArgument(
+            f"The source of {name} cannot be read as a table. Check that the file is complete and in the format "
+            "that its name says.",
+            code="source-unreadable",
+        ) from None
+    if len(names) > 1 and not names[0].strip() and "column1" not in names:
+        names = ("column1", *names[1:])  # a column of row numbers often has no name
     return names or ("",), delimiter
+
+
+LONGEST_HEADER = 100_000
+
+
+def open_text(file: Path) -> IO[str]:
+    """A text file, which may be compressed."""
+    raw = gzip.GzipFile(file) if file.name.lower().endswith(ZIPPED) else file.open("rb")
+    return io.TextIOWrapper(raw, encoding="utf-8-sig", errors="surrogateescape", newline="")
+
+
+def likely_separator(line: str, file: Path) -> str:
+    """The separator of a line, by how often it occurs. In a .txt file without any other one it is blanks."""
+    plain = file.name.lower().removesuffix(ZIPPED)
+    if plain.endswith(".tsv"):
+        return "\t"
+    found = max(_SEPARATORS, key=line.count)
+    return BLANKS if plain.endswith(".txt") and found not in line else found
 
 
 def _is_number(text: str) -> bool:
@@ -118,5 +184,18 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _cast(value: str, kind: str | None) -> str:
+def _read(value: str, kind: str | None, declared: TextFormat, name: str) -> str:
+    """A cell as a value of its type. NULL if it does not fit."""
+    if kind in ("date", "timestamp") and name in declared.dates:
+        return read_date(value, declared.dates[name], kind)
+    if kind == "number" and declared.decimal != ".":
+        value = f"replace({value}, {quote_text(declared.decimal)}, '.')"
     return value if kind in (None, "text", "other") else WORDS["cast"].format(value, detail=TYPES[kind])
+
+
+def read_date(value: str, written: str, kind: str) -> str:
+    """A cell as a date that is written in a declared format. DuckDB's own parser takes "infinity" for a day, and years
+    of two digits for those of the first century.
+    """
+    parsed = total(f"CAST(try_strptime({value}, {quote_text(parsing_pattern(written))}) AS {TYPES[kind]})")
+    return f"CASE WHEN regexp_full_match(trim({value}), {quote_text(shape_of(written))}) THEN {parsed} END"

@@ -14,23 +14,22 @@ from typing import Any
 
 from discreet.datasets.connect import open_engine, schema_of
 from discreet.datasets.drafts import (
-    SURE,
     column_lines,
-    key,
+    engine_lines,
     ledger_lines,
-    likely_people,
     quote,
-    typed_columns,
+    source_lines,
     unit_lines,
     value_text,
     with_note,
 )
+from discreet.datasets.people import SURE, likely_people
 from discreet.datasets.policy import Policy, policy_in
+from discreet.datasets.sources import Source
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_delta, check_epsilon
 from discreet.gateway.books.accounts import check_name
 from discreet.gateway.settings import LONGEST, seconds_in, settings_of
-from discreet.gateway.setup.source import Source
 from discreet.sql.schema import KEYS, ORDERED, validate_bound
 
 USES = ("people", "through", "public", "left out")
@@ -235,7 +234,7 @@ def policy_text(draft: Draft, source: Source, name: str, gateway: Mapping[str, A
     person = draft.tables[people[0]].leads
     parts = [[_HEAD], ledger_lines(name, draft.epsilon, draft.delta), unit_lines(person)]
     if source.url is not None:
-        parts.append(["[engine]", 'kind = "postgres"', f"url = {quote(source.url)}"])
+        parts.append(engine_lines(source.url))
     parts += [
         list(_table_lines(one, draft.tables[one], source, person))
         for one in source.tables
@@ -246,8 +245,7 @@ def policy_text(draft: Draft, source: Source, name: str, gateway: Mapping[str, A
 
 
 def _table_lines(name: str, table: TableDraft, source: Source, person: str) -> Iterator[str]:
-    yield f"[tables.{key(name)}]"
-    yield f"source = {quote(source.places[name])}"
+    yield from source_lines(name, source)
     if table.use == "public":
         yield with_note("public = true", "nobody is in it")
     elif table.use == "through":
@@ -257,10 +255,7 @@ def _table_lines(name: str, table: TableDraft, source: Source, person: str) -> I
     if table.rows_per_person is not None and table.use == "people":
         yield f"rows_per_person = {table.rows_per_person}"
     untyped = name in source.untyped
-    columns: dict[str, dict[str, Any]] = {}
-    if untyped:
-        leads = table.leads if table.use == "people" else None
-        columns = {one: {"type": kind} for one, kind in typed_columns(source.tables[name], leads).items()}
+    columns = source.declared(name, table.leads if table.use == "people" else None)
     for one, declared in table.columns.items():
         columns[one] = {**columns.get(one, {}), **declared}
     yield from column_lines(name, columns, untyped=untyped)

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from discreet.datasets.sources import Source
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.gateway.books import accounts
 from discreet.gateway.books.offices import check_arguments
@@ -21,7 +22,6 @@ from discreet.gateway.books.tokens import COMMAND_LINE, SESSION, digest_of, logi
 from discreet.gateway.frames import BadFrame, Frame, refusal
 from discreet.gateway.settings import settings_of
 from discreet.gateway.setup import draft as drafts
-from discreet.gateway.setup.source import Source
 from discreet.ledger import Ledger
 
 ACCOUNT = "(first run)"

@@ -9,11 +9,11 @@ import signal
 import sys
 from pathlib import Path
 
+from discreet.datasets.sources import read_source
 from discreet.errors import DiscreetError
 from discreet.gateway.frames import serve_frames
 from discreet.gateway.isolation import harden
 from discreet.gateway.setup.office import FirstRun
-from discreet.gateway.setup.source import read_source
 
 BEGIN = "begin"
 """What it prints once the policy is written."""
@@ -38,7 +38,7 @@ def main() -> None:
     policy = Path(opening["policy"])
     try:
         first_run = FirstRun(
-            source=read_source(opening["data"], policy, header=opening["header"]),
+            source=read_source(opening["data"], policy, header=opening["header"] or None),
             policy=policy,
             gateway={name: opening[name] for name in ("http", "users") if opening[name] is not None},
             link=opening["link"],

@@ -18,6 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
+from discreet.datasets.ledgers import open_policy_ledger
 from discreet.errors import (
     DiscreetError,
     InvalidArgument,
@@ -523,7 +524,7 @@ def open_vault(policy_file: str | Path) -> Vault:
         "copies": settings.copies,
     }
     published(policy, settings.version, settings.copies)
-    ledger = Ledger.open(policy.ledger, protects=policy.unit, limit=policy.limit, rule=policy.rule)
+    ledger = open_policy_ledger(policy)
     store = GatewayStore(settings.store)
     policies.record_policy(store, policy.public_text(), time.time())
     vault = Vault(settings, ledger, store, opening)

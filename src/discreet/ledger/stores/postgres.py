@@ -5,7 +5,6 @@ its lock.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ from urllib.parse import quote
 from discreet.errors import DiscreetError, InvalidArgument, LedgerUnavailable
 from discreet.extras import need
 from discreet.ledger.stores.checkpoint import PATIENCE, Checkpoint
+from discreet.ledger.stores.elsewhere import state_folder
 from discreet.ledger.stores.pipeline import Found, Pipeline
 from discreet.ledger.stores.store import SCHEMA, Execute, PerProcess, Rows, Statement
 
@@ -65,7 +65,7 @@ class PostgresStore(PerProcess):
         """The given file, or one for this ledger in the user's state directory."""
         if self._checkpoint:
             return Checkpoint(Path(self._checkpoint))
-        state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "discreet"
+        state = state_folder()
         try:
             state.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:

@@ -1,15 +1,13 @@
-"""What a first run knows about the data: the names and types of columns, and nothing of any row."""
+"""The tables of a PostgreSQL database, from its catalog alone: names, types of columns, and foreign keys. No row."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-from discreet.datasets.drafts import read_files, relative
-from discreet.engines.configuration import URLS
+from discreet.engines.postgres.engine import Postgres
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.extras import need
 
@@ -22,45 +20,53 @@ WHERE c.relkind IN ('r', 'p', 'm') AND NOT c.relispartition
   AND has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE')
 ORDER BY 1, 2 LIMIT %s
 """
+# foreign keys of one column, and primary keys of one column, which refer to themselves
+_KEYS = """
+SELECT n.nspname, c.relname, a.attname, fn.nspname, f.relname, fa.attname
+FROM pg_constraint k
+JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
+JOIN pg_class f ON f.oid = coalesce(nullif(k.confrelid, 0), k.conrelid) JOIN pg_namespace fn ON fn.oid = f.relnamespace
+JOIN pg_attribute fa ON fa.attrelid = f.oid AND fa.attnum = (coalesce(k.confkey, k.conkey))[1]
+WHERE k.contype IN ('p', 'f') AND cardinality(k.conkey) = 1
+ORDER BY 1, 2, 3, 4, 5, 6
+"""
+
+
+@dataclass(frozen=True)
+class ForeignKey:
+    """A column that refers to the key of another table. The primary key of a table refers to itself."""
+
+    table: str
+    column: str
+    other: str
+    key: str
+
+    @property
+    def is_primary(self) -> bool:
+        """Whether it is the primary key of its table."""
+        return (self.table, self.column) == (self.other, self.key)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
-    """Tables that may be served: their places as a policy names them, and the types of their columns."""
+class Catalog:
+    """Tables by our names for them."""
 
     places: Mapping[str, str]
     tables: Mapping[str, Mapping[str, str]]
-    untyped: Sequence[str] = ()
-    url: str | None = field(default=None, repr=False)  # it may hold a password
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    """Tables that cannot be served, and why."""
+    left_out: Mapping[str, str]
+    foreign_keys: Sequence[ForeignKey]
 
 
-def is_database(words: Sequence[str]) -> bool:
-    """Whether the data is a database, by its URL."""
-    return any(word.startswith(URLS) for word in words)
-
-
-def read_source(words: Sequence[str], policy: Path, *, header: bool = False) -> Source:
-    """The tables in files and folders, or in a PostgreSQL database. No row is read but the types of CSV and JSON."""
-    if not is_database(words):
-        files = read_files([Path(word) for word in words], header=header)
-        places = {name: relative(path, policy) for name, path in files.paths.items()}
-        return Source(places=places, tables=files.tables, untyped=files.untyped)
-    if len(words) != 1:
-        raise InvalidArgument("Name one database, or files. --new takes one URL.", code="setup-source")
-    return _read_database(words[0])
-
-
-def _read_database(url: str) -> Source:
-    from discreet.engines.postgres.engine import Postgres
-
+def read_catalog(url: str) -> Catalog:
+    """What the catalog says about all tables that the role may read."""
     psycopg = need("psycopg", "postgres", "The engine PostgreSQL")
     Postgres(url, {})  # its version and encoding are checked, and it says what is wrong with the URL
     try:
         with psycopg.connect(url, connect_timeout=20) as connection:
             connection.read_only = True
             found = connection.execute(_LIST, (MOST_TABLES,)).fetchall()
+            keys = connection.execute(_KEYS).fetchall()
     except psycopg.Error:
         raise InvalidArgument(
             "The tables of the database cannot be listed. Check that the role may connect and read them.",
@@ -80,7 +86,13 @@ def _read_database(url: str) -> Source:
             places[name] = place
         except DiscreetError as error:
             left_out[place] = str(error)
-    return Source(places=places, tables=tables, url=url, left_out=left_out)
+    named = {place: name for name, place in places.items()}
+    known = [
+        ForeignKey(named[f"{schema}.{table}"], column, named[f"{other_schema}.{other}"], key)
+        for schema, table, column, other_schema, other, key in keys
+        if f"{schema}.{table}" in named and f"{other_schema}.{other}" in named
+    ]
+    return Catalog(places=places, tables=tables, left_out=left_out, foreign_keys=known)
 
 
 def _name(table: str, schema: str, known: Mapping[str, str]) -> str:

@@ -1,0 +1,134 @@
+"""What is known about data before it has a policy: places, names and types of columns, and keys. No row is in it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from discreet.datasets.text_drafts import TextDraft, draft_text
+from discreet.engines.configuration import URLS
+from discreet.engines.duckdb.engine import DuckDB, has_types, text_files_in
+from discreet.engines.postgres.catalog import ForeignKey, read_catalog
+from discreet.errors import InvalidArgument
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Tables that a policy may name: their places as it names them, and the types of their columns."""
+
+    places: Mapping[str, str]
+    tables: Mapping[str, Mapping[str, str]]
+    untyped: Sequence[str] = ()
+    """Those whose files have no types of their own."""
+    texts: Mapping[str, TextDraft] = field(default_factory=dict)
+    """What text files seem to be."""
+    url: str | None = field(default=None, repr=False)  # it may hold a password
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Tables that cannot be served, and why."""
+    foreign_keys: Sequence[ForeignKey] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """What only the owner may be told: it is about rows."""
+        return [note for text in self.texts.values() for note in text.notes]
+
+    def format_of(self, table: str) -> dict[str, Any]:
+        """How a text file is read, as a policy says it. Empty for others, and for a usual one."""
+        return self.texts[table].words() if table in self.texts else {}
+
+    def declared(self, table: str, person: str | None) -> dict[str, dict[str, Any]]:
+        """What to declare about the columns of a table without types of its own. The column of the `person` is text, as
+        its values are written, unless a table with types of its own knows better.
+        """
+        if table not in self.untyped:
+            return {}
+        made: dict[str, dict[str, Any]] = {
+            column: {"type": kind} for column, kind in self.tables[table].items() if kind not in ("text", "other")
+        }
+        for column, written in (self.texts[table].dates if table in self.texts else {}).items():
+            made[column]["format"] = written
+        if person in made:
+            typed = [
+                types[person] for name, types in self.tables.items() if name not in self.untyped and person in types
+            ]
+            made[person] = {"type": typed[0]} if typed else {"type": "text"}
+            if not typed:
+                del made[person]
+        return made
+
+
+def is_database(words: Sequence[str]) -> bool:
+    """Whether the data is a database, by its URL."""
+    return any(word.startswith(URLS) for word in words)
+
+
+def read_source(
+    words: Sequence[str], policy: Path, *, header: bool | None = None, separator: str | None = None
+) -> Source:
+    """The tables in files and folders, or in a PostgreSQL database. Rows are read for the types of text files only."""
+    if is_database(words):
+        if len(words) != 1:
+            raise InvalidArgument("Name one database, or files: one URL at a time.", code="setup-source")
+        found = read_catalog(words[0])
+        return Source(
+            places=found.places,
+            tables=found.tables,
+            url=words[0],
+            left_out=found.left_out,
+            foreign_keys=found.foreign_keys,
+        )
+    paths = _name_tables([Path(word) for word in words])
+    texts, tables = {}, {}
+    for name, path in paths.items():
+        if files := text_files_in(path):
+            texts[name] = draft_text(name, path, files, header=header, separator=separator)
+            tables[name] = dict(texts[name].types)
+        elif not has_types(path) and not header:
+            with closing(DuckDB({name: path}, sniffed=[name])) as engine:
+                engine.columns(name)  # a file that cannot be read is refused as such
+            raise InvalidArgument(
+                f"{path} is JSON, in which each line has its own names, and no value may get into a policy. If all "
+                "of them are names of columns, add --header.",
+                code="command-header",
+            )
+        else:
+            with closing(DuckDB({name: path}, sniffed=[name])) as engine:  # its owner may look at the rows
+                tables[name] = engine.columns(name)
+    return Source(
+        places={name: _relative(path, policy) for name, path in paths.items()},
+        tables=tables,
+        untyped=tuple(name for name, path in paths.items() if not has_types(path)),
+        texts=texts,
+    )
+
+
+def _name_tables(data: Sequence[Path]) -> dict[str, Path]:
+    """Tables named after their files, as SQL can write them."""
+    found: dict[str, Path] = {}
+    for path in data:
+        if not os.path.exists(os.path.expanduser(path)):
+            raise InvalidArgument(f"There is no file or folder {path}. Name data that exists.", code="file-not-found")
+        stem = re.sub(r"\.gz$", "", _at_home(path).resolve().name, flags=re.IGNORECASE)
+        plain = re.sub(r"\W+", "_", Path(stem).stem).strip("_").lower() or "data"
+        plain = f"data_{plain}" if plain[0].isdigit() else plain
+        name, number = plain, 1
+        while name in found:
+            number += 1
+            name = f"{plain}_{number}"
+        found[name] = path
+    return found
+
+
+def _relative(source: Path, policy: Path) -> str:
+    """The path of a source from the folder of a policy."""
+    return os.path.relpath(_at_home(source).resolve(), _at_home(policy).resolve().parent)
+
+
+def _at_home(path: Path) -> Path:
+    """`~` expanded to the home directory. Unchanged if there is none."""
+    return Path(os.path.expanduser(path))

@@ -1,0 +1,225 @@
+"""What a text file seems to be, for its owner to check: its separator, whether it has names, and types of columns.
+
+Only the owner sees what is read off the rows here. A type is proposed if nearly all values fit it, so that no single
+row decides it, and the owner is told how many do not.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from discreet.engines.duckdb.dialect import quote
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.duckdb.text_files import LONGEST_HEADER, Csv, likely_separator, open_text, read_date
+from discreet.engines.text_format import BLANKS, TextFormat
+from discreet.errors import InvalidArgument
+
+_LOOKED_AT = 100
+"""So many lines tell which separator a file has."""
+ROWS = 200_000
+"""So many rows tell which types its columns have."""
+_FITS = 0.95
+"""A type is proposed if this part of the values fits it."""
+_WHOLE = 0.99
+"""Numbers are whole numbers if this part of them is. Others are rounded."""
+_ZEROS = 0.01
+"""A column is text if more than this part of its numbers begins with a zero, as those of postal codes do."""
+_DATES = (
+    *("dd.mm.yyyy", "dd/mm/yyyy", "mm/dd/yyyy", "dd-mm-yyyy", "mm-dd-yyyy", "dd-mon-yyyy", "ddmonyyyy"),
+    *("dd.mm.yyyy hh:mi", "dd.mm.yyyy hh:mi:ss", "dd/mm/yyyy hh:mi", "dd/mm/yyyy hh:mi:ss"),
+    *("mm/dd/yyyy hh:mi", "mm/dd/yyyy hh:mi:ss"),
+)
+_SAID = {"boolean": "neither true nor false", "integer": "no numbers", "number": "no numbers"}
+_SAID |= dict.fromkeys(("date", "timestamp"), "no dates")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextDraft:
+    """A proposal for one table: how its files are read, and the types of its columns. `notes` are for the owner alone:
+    they tell about rows.
+    """
+
+    declared: TextFormat
+    types: Mapping[str, str]
+    dates: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+    def words(self) -> dict[str, Any]:
+        """The format as a policy says it."""
+        return self.declared.words()
+
+
+def draft_text(
+    name: str, source: Path, files: Sequence[Path], *, header: bool | None = None, separator: str | None = None
+) -> TextDraft:
+    """What files of text seem to be. `header` and `separator` are what their owner knows."""
+    lines = _first_lines(files[0], name)
+    delimiter = separator or _separator_of(lines, files[0])
+    first, rest = _cells(lines[:1], delimiter), _cells(lines[1:], delimiter)
+    names = first[0] if first else []
+    widths = Counter(map(len, [*first, *rest]))
+    width = max(widths, key=lambda one: (widths[one], one), default=1)
+    without = TextFormat(header=False, separator=delimiter, names=tuple(f"column{n + 1}" for n in range(width)))
+    if header is False:
+        return _with_types(name, source, without)
+    is_usual = bool(lines) and separator is None and delimiter == likely_separator(lines[0], files[0])
+    declared = TextFormat(separator=None if is_usual else delimiter)
+    if header:
+        return _with_types(name, source, declared)
+    if any(map(_is_value, names[1:] if len(names) > 1 and not names[0].strip() else names)):
+        return _with_types(name, source, without)
+    with suppress(InvalidArgument):
+        made = _with_types(name, source, declared)
+        if any(kind != "text" for kind in made.types.values()):
+            return made
+    raise InvalidArgument(
+        f"{source} may begin with a row instead of the names of its columns, and no value may get into a policy. If "
+        "its first line contains their names, add --header; if it is a row, --no-header.",
+        code="command-header",
+    )
+
+
+def _first_lines(file: Path, name: str) -> list[str]:
+    try:
+        with open_text(file) as opened:
+            lines = [opened.readline(LONGEST_HEADER) for _ in range(_LOOKED_AT)]
+    except (EOFError, OSError, UnicodeError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise InvalidArgument(
+                f"{file} cannot be read: {error.strerror}. Make it readable.", code="file-not-readable"
+            ) from None
+        Csv.opened(name, [file])  # says what is wrong with it
+        raise
+    return [line for line in lines if line.strip()]
+
+
+def _separator_of(lines: Sequence[str], file: Path) -> str:
+    """The separator that divides most lines into as many fields as the others."""
+    if not lines:
+        return ","
+    usual = likely_separator(lines[0], file)
+
+    def rank(delimiter: str) -> tuple[float, bool, int]:
+        widths = Counter(len(row) for row in _cells(lines, delimiter))
+        width, often = max(widths.items(), key=lambda one: one[1], default=(1, 0))
+        return (often / len(lines) if width > 1 else 0.0, delimiter == usual, width)
+
+    return str(max(dict.fromkeys((usual, *";\t|,", BLANKS)), key=rank))
+
+
+def _cells(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    if delimiter == BLANKS:
+        return [line.split() for line in lines]
+    with suppress(csv.Error):
+        return list(islice(csv.reader(lines, delimiter=delimiter), _LOOKED_AT))
+    return [line.rstrip("\r\n").split(delimiter) for line in lines]
+
+
+def _is_value(cell: str) -> bool:
+    """Whether a cell is a value rather than a name: empty, a number, a date, a boolean, a word for none, an address."""
+    plain = cell.strip().lower()
+    if plain in _NO_NAMES or "@" in plain or not re.search(r"[^\W\d_]", plain):
+        return True
+    digits = sum(letter.isdigit() for letter in plain)
+    with suppress(ValueError):
+        datetime.datetime.fromisoformat(plain)
+        return True
+    with suppress(ValueError):
+        float(plain)
+        return True
+    return 2 * digits > len(plain)
+
+
+_NO_NAMES = {"true", "false", "yes", "no", "null", "none", "nil", "na", "n/a", "nan", "unknown", "missing"}
+
+
+# --- types --------------------------------------------------------------------------------------------------
+
+
+def _with_types(name: str, source: Path, declared: TextFormat) -> TextDraft:
+    """The types of the columns, if the files are read like this."""
+    tests = _tests()
+    with closing(DuckDB({name: source}, formats={name: declared})) as engine:
+        columns = list(engine.columns(name))
+        counted = [f"count(*) FILTER (WHERE {test.format(quote(c))})" for c in columns for test in tests.values()]
+        rows = f"(SELECT * FROM {engine.relations[name]} LIMIT {ROWS})"
+        # all at once would be one very long statement
+        steps = range(0, len(counted), 50 * len(tests))
+        found = [
+            n
+            for at in steps
+            for n in engine.rows(f"SELECT {', '.join(counted[at : at + 50 * len(tests)])} FROM {rows}")[0]
+        ]
+    each = iter(found)
+    numbers = {column: {test: next(each) for test in tests} for column in columns}
+    comma = any(n["number,"] >= _FITS * n["values"] > n["number"] / _FITS for n in numbers.values())
+    types, dates, told = {}, {}, []
+    for column, fitting in numbers.items():
+        kind, written, fits = _proposed(fitting, comma=comma)
+        types[column] = kind
+        if written:
+            dates[column] = written
+        unfit = fitting["values"] - fits
+        if unfit and kind != "text":
+            told.append(
+                f"column {column}: {unfit:,} of {fitting['values']:,} values are {_SAID[kind]}; they will be NULL"
+            )
+        fractions = fits - fitting["integer"] if kind == "integer" else 0
+        if fractions:
+            told.append(f"column {column}: {fractions:,} of {fits:,} numbers are not whole; they will be rounded")
+        if written and fitting.get(_swapped(written)) == fits:
+            told.append(f"column {column}: days and months cannot be told apart; {written} is written")
+    if comma:
+        declared = TextFormat(**{**vars(declared), "decimal": ","})
+    return TextDraft(declared=declared, types=types, dates=dates, notes=told)
+
+
+def _tests() -> dict[str, str]:
+    """What a value must be, for each type. Values are those that are not empty."""
+    there = "trim({0}) <> ''"
+    tests = {
+        "values": there,
+        "boolean": "lower(trim({0})) IN ('true', 'false')",
+        "integer": r"regexp_full_match(trim({0}), '[+-]?\d{{1,18}}')",
+        "zeros": r"regexp_full_match(trim({0}), '0\d+')",
+        "number": f"{there} AND TRY_CAST({{0}} AS DOUBLE) IS NOT NULL",
+        "number,": f"{there} AND TRY_CAST(replace({{0}}, ',', '.') AS DOUBLE) IS NOT NULL",
+        "date": r"regexp_full_match(trim({0}), '\d{{4}}-\d\d?-\d\d?') AND TRY_CAST({0} AS DATE) IS NOT NULL",
+        "timestamp": r"regexp_full_match(trim({0}), '\d{{4}}-\d\d?-\d\d?[ T]\d.*') AND "
+        "TRY_CAST({0} AS TIMESTAMP) IS NOT NULL",
+    }
+    for written in _DATES:
+        read = read_date("@", written, "timestamp").replace("{", "{{").replace("}", "}}").replace("@", "{0}")
+        tests[written] = f"({read}) IS NOT NULL"
+    return tests
+
+
+def _proposed(fitting: Mapping[str, int], *, comma: bool) -> tuple[str, str, int]:
+    """The type that nearly all values fit, how its dates are written if it has a pattern, and how many values fit."""
+    enough = max(1, _FITS * fitting["values"])
+    if fitting["zeros"] > _ZEROS * fitting["values"]:
+        return "text", "", fitting["values"]
+    numbers = fitting["number," if comma else "number"]
+    if numbers >= enough:
+        return ("integer" if fitting["integer"] >= _WHOLE * numbers else "number"), "", numbers
+    for kind in ("boolean", "date", "timestamp"):
+        if fitting[kind] >= enough:
+            return kind, "", fitting[kind]
+    best = max(_DATES, key=lambda written: fitting[written])
+    if fitting[best] >= enough:
+        return ("timestamp" if "hh" in best else "date"), best, fitting[best]
+    return "text", "", fitting["values"]
+
+
+def _swapped(written: str) -> str:
+    """The same pattern with the month before the day, or after it."""
+    return written.replace("dd", "?").replace("mm", "dd").replace("?", "mm")

@@ -1,0 +1,76 @@
+"""A second checkpoint outside of the ledger's folder, so that a folder that is put back as a whole is noticed, too.
+
+It is written after the entry is durable and after the first checkpoint, so it may be behind an honest ledger, and never
+ahead. A user, a machine or a container without it notices less, and is never stopped by its absence.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from discreet.errors import InvalidArgument, LedgerUnavailable
+from discreet.ledger.stores.checkpoint import Checkpoint, Seen
+
+VARIABLE, OFF = "DISCREET_STATE", "off"
+
+
+def state_folder() -> Path:
+    """The folder for what this user has seen of ledgers."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "discreet"
+
+
+class SecondCheckpoint:
+    """What was seen of one ledger, in a folder that its backups do not contain."""
+
+    def __init__(self, path: Path, *, chosen: bool) -> None:
+        self._checkpoint, self._chosen = Checkpoint(path), chosen
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._checkpoint.path
+
+    def read(self) -> Seen | None:
+        """What was seen last. None if nothing is known here."""
+        try:
+            return self._checkpoint.read()
+        except LedgerUnavailable:
+            if self._chosen:
+                raise
+            return None
+
+    def advance(self, seen: Seen) -> None:
+        """Record a state that is durable, unless a newer one is recorded. Nobody waits for it, and it stops nobody who
+        did not choose its folder.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._checkpoint.advance(seen)
+        except (OSError, LedgerUnavailable) as error:
+            if self._chosen:
+                raise LedgerUnavailable(
+                    f"The folder {self.path.parent} that {VARIABLE} names cannot be used. What was charged stays "
+                    f"charged. Make it writable, or name another; {VARIABLE}={OFF} goes without.",
+                    code="ledger-checkpoint",
+                ) from error
+
+
+def second_checkpoint(ledger: str, first: Checkpoint | None) -> SecondCheckpoint | None:
+    """The second checkpoint of a ledger: in the folder that DISCREET_STATE names, or in the user's state directory.
+    None if it is switched off, or if the first one is there.
+    """
+    chosen = os.environ.get(VARIABLE, "").strip()
+    if chosen == OFF or first is None or not ledger:
+        return None
+    if chosen and not os.path.isabs(os.path.expanduser(chosen)):
+        raise InvalidArgument(
+            f"{VARIABLE} must be the full path of a folder, or {OFF}. A relative one would depend on where you are.",
+            code="ledger-place",
+        )
+    with suppress(RuntimeError, OSError):  # a user without a home
+        folder = Path(os.path.expanduser(chosen)) if chosen else state_folder()
+        path = folder / f"{ledger}.checkpoint"
+        return None if path.resolve() == first.path.resolve() else SecondCheckpoint(path, chosen=bool(chosen))
+    return None

@@ -1,0 +1,224 @@
+"""`discreet check`: what is left to decide, what the limit pays for, what is wrong. No row is read unless it is asked
+for on a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import discreet as dp
+from discreet.cli import check as check_command
+from discreet.cli import init as init_command
+from discreet.cli import main
+from discreet.datasets import checking
+from discreet.errors import InvalidArgument
+
+from ..refusing import refuses
+from .test_init_odd import Terminal
+
+CANARY = "canary-7c1e"
+POLICY = """
+[ledger]
+path = "clinic.ledger"
+epsilon = 1.0
+delta = 1e-6
+[unit]
+person = "patient_id"
+[tables.visits]
+source = "visits.parquet"
+rows_per_person = 3
+[tables.visits.columns]
+city = {choices = ["Haifa"], other = "elsewhere"}
+unit = {choices = ["A"]}
+cost = {between = [0, 100]}
+"""
+
+
+SCHEMA = pa.schema({"patient_id": pa.int64(), "cost": pa.float64(), "city": pa.string(), "unit": pa.string()})
+
+
+class Said(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a policy that is complete, and data that only its owner can read."""
+    patients = [*range(400), None]
+    visits = {"patient_id": patients, "cost": [12345.5] * 401, "city": [CANARY] * 401, "unit": ["A"] * 401}
+    pyarrow.parquet.write_table(pa.table(visits), tmp_path / "visits.parquet")
+    (tmp_path / "visits.parquet").chmod(0o600)
+    (tmp_path / "clinic.toml").write_text(POLICY, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(checking, "_TEMPORARY", ("/nowhere",))
+    return tmp_path
+
+
+@pytest.fixture
+def check(clinic: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+    def run(*arguments: object) -> Said:
+        with pytest.raises(SystemExit) as exit_info:
+            main(["check", *map(str, arguments)])
+        code = exit_info.value.code
+        return Said(code if isinstance(code, int) else 0, *capsys.readouterr())
+
+    return run
+
+
+def test_a_policy_that_is_ready(check: Callable[..., Said], clinic: Path) -> None:
+    said = check("clinic.toml")
+    assert said.status == 0, said
+    assert "ready" in said.out.splitlines()[-1]
+    for words in (
+        "rows whose patient_id is NULL are left out",
+        "values of city that are not declared, and NULL, are in the group elsewhere",
+        "values of unit that are not declared, and NULL, are in no group",
+        "values outside their range count as its end, and NULL is left out of sums: cost",
+        "3 rows are used at most",
+        "not begun: the first question creates it",
+    ):
+        assert words in said.out
+    assert not (clinic / "clinic.ledger").exists()
+
+
+def test_what_is_left_to_decide_is_listed_until_it_is_decided(check: Callable[..., Said], clinic: Path) -> None:
+    init_command.main([clinic / "visits.parquet"], clinic / "first.toml", person="patient_id")
+    said = check("first.toml", "--json")
+    found = json.loads(said.out.splitlines()[-1])
+    assert (said.status, found["ready"], found["usable"]) == (1, False, True)
+    lines = (clinic / "first.toml").read_text("utf-8").splitlines()
+    assert [lines[one["line"] - 1].partition(" ")[0] for one in found["decisions"]] == ["epsilon", "delta"]
+    (clinic / "first.toml").write_text("\n".join(lines).replace("decide: ", ""), "utf-8")
+    assert check("first.toml").status == 0
+
+
+def test_the_budget_is_what_a_ledger_would_pay_for(check: Callable[..., Said], clinic: Path) -> None:
+    """Each question is asked until the ledger refuses it."""
+    found = json.loads(check("clinic.toml", "--json", "--epsilon", "0.25").out)["budget"]
+    assert [one["question"].split()[1] for one in found] == ["COUNT(*)", 'AVG("cost")', '"city",']
+    for number, one in enumerate(found):
+        words = (clinic / "clinic.toml").read_text("utf-8").replace("clinic.ledger", f"{number}.ledger")
+        (clinic / f"{number}.toml").write_text(words, "utf-8")
+        database, times = dp.connect(clinic / f"{number}.toml"), 0
+        owed = database.prepare(one["question"], epsilon=0.25).owed()
+        try:
+            while True:
+                for guarantee in owed:
+                    database.ledger.charge(guarantee, asked="a")
+                times += 1
+        except dp.BudgetExhausted:
+            assert times == one["times"] > 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ('"visits.parquet"', '"gone.parquet"', "source-missing"),
+        ("clinic.ledger", "no/such/clinic.ledger", "ledger-place"),
+        ("cost = {between", "costs = {between", "unknown-column"),
+    ],
+)
+def test_what_is_wrong_has_a_code(old: str, new: str, code: str, check: Callable[..., Said], clinic: Path) -> None:
+    (clinic / "clinic.toml").write_text(POLICY.replace(old, new), "utf-8")
+    said = check("clinic.toml", "--json")
+    found = json.loads(said.out)
+    assert (said.status, found["usable"]) == (2, False)
+    assert code in [one["code"] for one in found["problems"]]
+    assert f"[{code}]" in check("clinic.toml").out
+
+
+def test_a_policy_that_cannot_be_read(check: Callable[..., Said], clinic: Path) -> None:
+    (clinic / "clinic.toml").write_text("[ledger", "utf-8")
+    said = check("clinic.toml")
+    assert said.status == 2
+    assert "policy-not-toml" in said.err
+    assert check("gone.toml").status == 2
+    assert check("clinic.toml", "--epsilon", "0").status == 2
+
+
+def test_what_others_may_do_is_told(check: Callable[..., Said], clinic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (clinic / "visits.parquet").chmod(0o644)
+    dp.connect(clinic / "clinic.toml").ledger.charge(dp.Pure(epsilon=0.25), asked="a")
+    (clinic / "clinic.ledger").chmod(0o666)
+    monkeypatch.setattr(checking, "_TEMPORARY", (str(clinic),))
+    monkeypatch.setattr(checking, "_file_system", lambda folder: "nfs4")
+    said = check("clinic.toml")
+    assert said.status == 1
+    for words in ("can read the rows of visits", "chmod go-w", "temporary files", "network file system (nfs4)"):
+        assert words in said.out
+    assert "ε = 0.75 of ε = 1, δ = 1e-06 remains, after 1 entry" in said.out
+
+
+def test_a_ledger_that_cannot_be_written(
+    check: Callable[..., Said], clinic: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("discreet.datasets.checking.os.access", lambda path, mode: False)  # the administrator may
+    assert check("clinic.toml").status == 2
+
+
+def test_a_password_that_others_can_read(clinic: Path) -> None:
+    text = POLICY.replace("clinic.ledger", "postgresql://ada:hunter2@host/clinic")
+    (clinic / "clinic.toml").write_text(text, "utf-8")
+    (clinic / "clinic.toml").chmod(0o644)
+    [found] = checking._problems_of_files(clinic / "clinic.toml", checking.load(clinic / "clinic.toml"))
+    assert "chmod 600" in found.text
+    assert "hunter2" not in found.text
+
+
+def nothing_about_rows_is_in_a_log(clinic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for given in ({}, {"as_json": True}):
+        with refuses(InvalidArgument, "command-terminal"):
+            check_command.main("clinic.toml", rows=True, **given)
+
+
+def test_rows_are_counted_on_a_terminal_only(clinic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing_about_rows_is_in_a_log(clinic, monkeypatch)
+    screen = Terminal()
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", screen)
+        assert check_command.main("clinic.toml", rows=True) == 0
+    assert "from the rows: exact, and for you alone" in screen.getvalue()
+    assert "visits: 401 rows of 400 people" in screen.getvalue()
+    assert "patient_id: 1 are NULL" in screen.getvalue()
+    assert CANARY not in screen.getvalue()
+
+
+def the_same_is_said_of_any_rows(clinic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One person more, and what only they have, changes nothing that is said."""
+    seen = []
+    for more in (0, 1):
+        rows = [{"patient_id": 1, "cost": None}, *[{"patient_id": 7, "cost": 9e9}] * more]
+        table = pa.Table.from_pylist([{"city": "x", "unit": "A", **row} for row in rows], SCHEMA)
+        pyarrow.parquet.write_table(table, clinic / "visits.parquet")
+        seen.append(checking.check_policy(clinic / "clinic.toml", [0.1]).as_json())
+    assert seen[0] == seen[1]
+
+
+def test_the_same_is_said_of_any_rows(clinic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    the_same_is_said_of_any_rows(clinic, monkeypatch)
+
+
+@pytest.mark.parametrize("name", ["rows_are_in_the_log-nothing_about_rows", "rows_are_counted-the_same_is_said"])
+def test_a_mutant_is_killed(name: str, clinic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name.startswith("rows_are_in"):
+        monkeypatch.setattr(check_command, "is_terminal", lambda stream: True)
+        with pytest.raises((AssertionError, pytest.fail.Exception)):
+            nothing_about_rows_is_in_a_log(clinic, monkeypatch)
+    else:
+        right = checking._fates
+
+        def wrong(table: object, engine: object) -> list[str]:
+            return [*right(table, engine), *map(str, engine.rows(f"SELECT count(*) FROM {engine.relations['visits']}"))]
+
+        monkeypatch.setattr(checking, "_fates", wrong)
+        with pytest.raises(AssertionError):
+            the_same_is_said_of_any_rows(clinic, monkeypatch)

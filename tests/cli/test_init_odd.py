@@ -1,0 +1,260 @@
+"""`discreet init` on what data owners really have: archives, files without names, dates and numbers of other places."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import discreet as dp
+from discreet import testing
+from discreet.cli import init as init_command
+from discreet.datasets import text_drafts
+from discreet.datasets.drafts import find_people, policy_text
+from discreet.datasets.people import place_of
+from discreet.datasets.sources import Source
+from discreet.engines.postgres.catalog import ForeignKey
+from discreet.errors import InvalidArgument
+
+from ..refusing import refuses
+
+CANARY = "canary-7c1e"
+
+
+def clinic_lines(odd: str = "NA") -> str:
+    """Semicolons, decimal commas, dates with points, and a hundredth of the weights that are none."""
+    rows = (f"{n};{odd if n % 100 == 7 else f'{n % 90},5'};{1 + n % 28:02}.03.2024;0{n % 7}000" for n in range(300))
+    return "mrn;weight;seen;zip\n" + "".join(f"{row}\n" for row in rows)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def said_by_init(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch, *, seen: bool, **given: Any) -> str:
+    """What is printed, on a terminal or in a log."""
+    screen = Terminal() if seen else io.StringIO()
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", screen)
+        init_command.main([data], out, **given)
+    return screen.getvalue()
+
+
+def counts_are_for_the_owner_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = folder / "weights.csv.gz"
+    data.write_bytes(gzip.compress(clinic_lines(CANARY).encode()))
+    seen = said_by_init(data, folder / "seen.toml", monkeypatch, seen=True, person="mrn")
+    assert "column weight: 3 of 300 values are no numbers; they will be NULL" in seen
+    logged = said_by_init(data, folder / "logged.toml", monkeypatch, seen=False, person="mrn")
+    written = (folder / "logged.toml").read_text("utf-8")
+    assert written == (folder / "seen.toml").read_text("utf-8").replace("seen.ledger", "logged.ledger")
+    for text in (logged.replace(str(folder), ""), written):
+        assert "3 of" not in text
+        assert "300" not in text
+    assert CANARY not in seen + logged + written
+
+
+def test_counts_are_for_the_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts_are_for_the_owner_alone(tmp_path, monkeypatch)
+
+
+def test_an_archive_with_odd_numbers_and_dates_can_be_asked_at_once(tmp_path: Path) -> None:
+    (tmp_path / "weights.csv.gz").write_bytes(gzip.compress(clinic_lines().encode()))
+    init_command.main([tmp_path / "weights.csv.gz"], tmp_path / "policy.toml")
+    words = tomllib.loads((tmp_path / "policy.toml").read_text("utf-8"))
+    assert words["unit"] == {"person": "mrn"}
+    assert words["tables"]["weights"] == {
+        "source": "weights.csv.gz",
+        "format": {"decimal": ","},
+        "columns": {"weight": {"type": "number"}, "seen": {"type": "date", "format": "dd.mm.yyyy"}},
+    }
+    asked = dp.connect(tmp_path / "policy.toml")
+    question = "SELECT COUNT(*) AS n, COUNT(weight) AS w, COUNT(seen) AS d FROM weights WHERE seen < DATE '2025-01-01'"
+    with testing.no_noise():
+        found = asked.sql(question, epsilon=1, bounds={"rows_per_person": 1}).table
+    assert [found[name][0].as_py() for name in ("n", "w", "d")] == [300, 297, 300]
+
+
+@pytest.mark.parametrize("more", [{}, {"header": False, "separator": " "}])
+def test_a_file_of_blanks_without_names(more: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"  s{n % 50:03}   {n % 9}.25 {n % 4}\n" for n in range(200))
+    (tmp_path / "sensor.txt").write_text(rows)
+    init_command.main([tmp_path / "sensor.txt"], tmp_path / "policy.toml", person="column1", **more)
+    assert "its columns are column1, column2, …: sensor" in capsys.readouterr().out
+    words = tomllib.loads((tmp_path / "policy.toml").read_text("utf-8"))["tables"]["sensor"]
+    assert words["format"] == {"header": False, "separator": " ", "names": ["column1", "column2", "column3"]}
+    assert words["columns"] == {"column2": {"type": "number"}, "column3": {"type": "integer"}}
+    asked = dp.connect(tmp_path / "policy.toml")
+    with testing.no_noise():
+        found = asked.sql(
+            "SELECT COUNT(*) AS n FROM sensor WHERE column2 < 100", epsilon=1, bounds={"rows_per_person": 4}
+        )
+    assert found.table["n"][0].as_py() == 200
+
+
+def types_of(folder: Path, *cells: str, header: bool | None = True) -> Any:
+    """What is proposed for one column."""
+    path = folder / "t.csv"
+    path.write_text("who,x\n" + "".join(f"a,{cell}\n" for cell in cells))
+    made = text_drafts.draft_text("t", path, [path], header=header)
+    return made.types["x"], made.dates.get("x", ""), made.notes
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "written"),
+    [
+        (["1", "2", "-3"], "integer", ""),
+        (["1.5", "2", "1e3"], "number", ""),
+        (["01234", "02345", "99999"], "text", ""),  # postal codes
+        (["true", "FALSE"], "boolean", ""),
+        (["1", "0"], "integer", ""),
+        (["2024-01-31", "2024-12-01"], "date", ""),
+        (["2024-01-31T10:00", "2024-12-01 11:00:05"], "timestamp", ""),
+        (["31.01.2024", "1.2.2024"], "date", "dd.mm.yyyy"),
+        (["01/31/2024", "02/01/2024"], "date", "mm/dd/yyyy"),
+        (["31/01/2024", "02/01/2024"], "date", "dd/mm/yyyy"),
+        (["31.01.2024 10:05", "1.2.2024 7:00"], "timestamp", "dd.mm.yyyy hh:mi"),
+        (["31-JAN-2024", "01-feb-2024"], "date", "dd-mon-yyyy"),
+        (["", "", ""], "text", ""),
+        (["Haifa", "7", "31.01.2024"], "text", ""),
+    ],
+)
+def test_what_nearly_all_values_are(cells: list[str], kind: str, written: str, tmp_path: Path) -> None:
+    assert types_of(tmp_path, *cells)[:2] == (kind, written)
+
+
+def test_no_single_row_decides_a_type(tmp_path: Path) -> None:
+    no_single_row_decides_a_type(tmp_path)
+
+
+def no_single_row_decides_a_type(folder: Path) -> None:
+    path, usual = folder / "t.csv", ["5", "5.5", "2024-01-31", "31.01.2024", "true"]
+
+    def proposed(*odd: str) -> Any:
+        rows = [*([one] * len(usual) for one in odd), *[usual] * 200]
+        path.write_text("a,b,c,d,e\n" + "".join(",".join(row) + "\n" for row in rows))
+        made = text_drafts.draft_text("t", path, [path], header=True)
+        return made.types, made.dates, made.words()
+
+    alone = proposed()
+    assert list(alone[0].values()) == ["integer", "number", "date", "date", "boolean"]
+    for odd in (CANARY, "", "9.75", "07", "2024-01-01", "1.1.2020", "true"):
+        assert proposed(odd) == alone
+
+
+def test_days_and_months_that_cannot_be_told_apart_are_told(tmp_path: Path) -> None:
+    kind, written, notes = types_of(tmp_path, "01/02/2024", "03/04/2024")
+    assert (kind, written) == ("date", "dd/mm/yyyy")
+    assert any("cannot be told apart" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["MRN", "patient_id", "Member No", "ssn", "SUBJECT", "pid", "nhs_number", "KundenNr", "emso", "USUBJID", "idUser"],
+)
+def test_columns_that_identify_people_by_their_names(name: str) -> None:
+    assert place_of(name) < place_of("visit_id") < place_of("city")
+
+
+def test_a_file_with_an_unnamed_first_column(tmp_path: Path) -> None:
+    """Many programs write the number of a row without a name for it."""
+    (tmp_path / "t.csv").write_text(",patient_id,age\n0,7,30\n1,8,40\n")
+    init_command.main([tmp_path / "t.csv"], tmp_path / "policy.toml")
+    assert list(dp.connect(tmp_path / "policy.toml").schema.tables["t"].columns) == ["column1", "patient_id", "age"]
+
+
+# --- databases ----------------------------------------------------------------------------------------------
+
+
+def database(**tables: str) -> Source:
+    """Tables of a database: "id user_id>users.id" has a foreign key."""
+    keys, columns = [], {}
+    for table, words in tables.items():
+        names = [word.partition(">")[0] for word in words.split()]
+        columns[table] = dict.fromkeys(names, "integer")
+        keys += [ForeignKey(table, "id", table, "id")] if "id" in names else []
+        keys += [
+            ForeignKey(table, word.partition(">")[0], *word.partition(">")[2].split("."))
+            for word in words.split()
+            if ">" in word
+        ]
+    places = {name: f"public.{name}" for name in tables}
+    return Source(places=places, tables=columns, url="postgresql://h/d", foreign_keys=keys)
+
+
+CLINIC = database(
+    cities="id name",
+    labs="id visit>visits.id value",
+    patients="id city_id>cities.id",
+    results="id lab_id>labs.id",
+    staff="id boss_id>staff.id",
+    visits="id patient_id>patients.id",
+)
+
+
+@pytest.mark.parametrize("person", ["patient_id", "patients.id"])
+def test_foreign_keys_lead_to_people(person: str) -> None:
+    people = find_people(person, CLINIC)
+    assert people.unit == "patient_id"
+    assert people.columns == {"patients": "id", "visits": "patient_id"}
+    assert people.through == {"labs": "visit -> visits.id", "results": "lab_id -> labs.id"}
+    text = policy_text(CLINIC, "clinic", people)
+    tables = tomllib.loads(text)["tables"]
+    assert list(tables) == ["labs", "patients", "results", "visits"]
+    assert tables["patients"] == {"source": "public.patients", "person": "id"}
+    assert "# [tables.cities]" in text
+
+
+def the_key_of_a_table_is_not_taken_for_its_people(_: Path) -> None:
+    employees = database(employees="id boss_id>employees.id", sales="id employee>employees.id")
+    assert find_people("employees.id", employees).columns["employees"] == "id"
+
+
+def rows_about_two_people_are_marked(_: Path) -> None:
+    """Only one of them is protected by the row."""
+    letters = database(users="id", letters="id sender_id>users.id reader_id>users.id")
+    people = find_people("users.id", letters)
+    assert {people.columns["letters"], *people.others["letters"]} == {"sender_id", "reader_id"}
+    assert f"decide: its rows may be about more people: {people.others['letters'][0]}" in policy_text(
+        letters, "x", people
+    )
+
+
+@pytest.mark.parametrize("check", [the_key_of_a_table_is_not_taken_for_its_people, rows_about_two_people_are_marked])
+def test_whose_rows_they_are(check: Callable[[Path], None], tmp_path: Path) -> None:
+    check(tmp_path)
+
+
+def test_two_kinds_of_data_are_refused(tmp_path: Path) -> None:
+    with refuses(InvalidArgument, "setup-source"):
+        init_command.main(["postgresql://h/d", "postgresql://h/e"], tmp_path / "policy.toml")
+
+
+def test_a_policy_is_for_its_owner_to_read(tmp_path: Path) -> None:
+    """It may hold a password."""
+    (tmp_path / "t.csv").write_text("patient_id,age\n7,30\n")
+    init_command.main([tmp_path / "t.csv"], tmp_path / "policy.toml")
+    assert (tmp_path / "policy.toml").stat().st_mode & 0o077 == 0
+
+
+# --- seeded bugs --------------------------------------------------------------------------------------------
+
+BUGS: dict[str, tuple[Any, str, Any, Any]] = {
+    "counts_are_in_every_log": (init_command, "is_terminal", lambda stream: True, counts_are_for_the_owner_alone),
+    "one_row_decides_a_type": (text_drafts, "_FITS", 1.0, no_single_row_decides_a_type),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, id=f"{name}-{bug[3].__name__}") for name, bug in BUGS.items()])
+def test_a_mutant_is_killed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, what, wrong, check = BUGS[name]
+    monkeypatch.setattr(place, what, wrong)
+    given = (tmp_path, monkeypatch) if check is counts_are_for_the_owner_alone else (tmp_path,)
+    with pytest.raises(AssertionError):
+        check(*given)
