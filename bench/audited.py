@@ -127,10 +127,7 @@ def residual_marginals(half: bool) -> Attack:
 
 
 def _in_cell(found: Any) -> float:
-    counts = np.asarray(next(iter(found.values())) if isinstance(found, dict) else found, dtype=np.float64).reshape(
-        3, 2
-    )
-    return round(float(counts[1, 1]), 1)
+    return round(float(np.asarray(found[max(found, key=len)], dtype=np.float64).reshape(3, 2)[1, 1]), 1)
 
 
 # --- choices ----------------------------------------------------------------------------------------------------------
