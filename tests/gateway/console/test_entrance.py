@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from urllib.parse import urlencode
 
 import httpx
 import pytest
 
+from discreet.gateway.console.cookies import form_secret, set_session
 from discreet.gateway.console.pages import histories
 from discreet.gateway.console.site import Console
 from discreet.gateway.console.visit import Fields
@@ -51,6 +53,47 @@ def test_a_login_of_a_provider_is_no_redirect():
     assert b"SameSite=Strict" in headers[b"set-cookie"]
     assert b'href="/"' in reply.body
     assert b"dsc_1_2" not in reply.body
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_over_tls_a_session_is_never_sent_without(scheme):
+    scope = {"method": "GET", "path": "/", "headers": [(b"host", b"clinic.test")], "type": "http", "scheme": scheme}
+    name, value = set_session(Request(scope, None), "dsc_1_2", 60)
+    assert name == b"set-cookie"
+    assert value.startswith(b"__Host-discreet=" if scheme == "https" else b"discreet=")
+    assert value.endswith(b"; Secure") == (scheme == "https")
+
+
+class OneAccount(NoVault):
+    """A vault that knows alice, and fails at everything else."""
+
+    async def call(self, verb, token=None, arguments=None, *, address=""):
+        if verb == "me":
+            return Frame({"ok": True}, json.dumps({"account": "alice", "role": "owner"}).encode())
+        raise RuntimeError("zq7canary")
+
+
+def test_a_page_that_fails_and_a_form_that_is_none():
+    """Another site can send a text, but no form of ours; and what went wrong inside is shown to nobody."""
+    token = "dsc_1_2"
+    form = urlencode({"form": form_secret(token), "name": "bob", "role": "analyst"})
+    app = make_app(OneAccount(), console=Console(Settings()))
+
+    async def load():
+        given = {"base_url": "http://clinic.test", "headers": {"cookie": f"discreet={token}"}}
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), **given) as browser:
+            kinds = ("application/x-www-form-urlencoded", "text/plain", "application/json")
+            sent = [await browser.post("/accounts", content=form, headers={"content-type": kind}) for kind in kinds]
+            return await browser.get("/accounts"), *sent
+
+    shown, sent, *others = asyncio.run(load())
+    for reply in (shown, sent):
+        assert reply.status_code == 500
+        assert "zq7canary" not in reply.text
+        assert "Traceback" not in reply.text
+    for reply in others:
+        assert reply.status_code == 400
+        assert "gateway-form" in reply.text
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/ask?sql=%ff", "/v1/nothing"])
