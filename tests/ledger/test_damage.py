@@ -289,6 +289,15 @@ def test_only_the_newest_version_s_words_are_read(used):
         used.open()
 
 
+def test_a_ledger_cannot_choose_where_its_checkpoint_is_written(used):
+    """Files are named after a ledger, so its name must not be a path."""
+    change(used, 'UPDATE entries SET content = replace(content, \'"ledger":"\', \'"ledger":"../\') WHERE number = 0')
+    rehashed_from_opening(used)
+    used.checkpoint.unlink()
+    with refuses(dp.errors.LedgerDamaged, ""):
+        used.open()
+
+
 def rehashed_from_opening(place):
     with behind(place) as execute:
         [first] = book.rows(execute, 0, 0)

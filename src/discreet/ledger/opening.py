@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,6 +25,7 @@ from discreet.ledger.texts.request import public_text
 FORMAT = 1
 LOOKED_AT = 256
 """So many of the last entries are checked at every opening; `verify` checks all."""
+_NAME = re.compile("[0-9a-f]{32}")
 
 
 class LedgerTerms(NamedTuple):
@@ -272,4 +274,7 @@ def _terms(first: EntryRow) -> LedgerTerms:
             "Use another version.",
             code="ledger-other-version",
         )
-    return LedgerTerms(str(content.get("ledger")), record.read_unit(record.canonical(content.get("protects"))))
+    name = str(content.get("ledger"))
+    if not _NAME.fullmatch(name):  # files are named after it
+        raise book.damage_error("its name is not one that discreet gives")
+    return LedgerTerms(name, record.read_unit(record.canonical(content.get("protects"))))
