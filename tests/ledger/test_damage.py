@@ -294,7 +294,7 @@ def test_a_ledger_cannot_choose_where_its_checkpoint_is_written(used):
     change(used, 'UPDATE entries SET content = replace(content, \'"ledger":"\', \'"ledger":"../\') WHERE number = 0')
     rehashed_from_opening(used)
     used.checkpoint.unlink()
-    with refuses(dp.errors.LedgerDamaged, ""):
+    with refuses(dp.errors.LedgerDamaged, "ledger-entry-changed"):
         used.open()
 
 

@@ -276,5 +276,5 @@ def _terms(first: EntryRow) -> LedgerTerms:
         )
     name = str(content.get("ledger"))
     if not _NAME.fullmatch(name):  # files are named after it
-        raise book.damage_error("its name is not one that discreet gives")
+        raise book.damage_error("its name is not one that discreet gives", code="ledger-entry-changed")
     return LedgerTerms(name, record.read_unit(record.canonical(content.get("protects"))))
