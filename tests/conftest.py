@@ -54,9 +54,10 @@ def pytest_collectstart() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """From here on garbage is searched among new objects only."""
+    """From here on garbage is searched among new objects only, and not as often as where memory is short."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 

@@ -19,6 +19,7 @@ import pytest
 from discreet.engines.duckdb import forks
 from discreet.engines.duckdb.engine import DuckDB
 
+LENDS = True
 _MOST = 16
 _LEFT = "SELECT 'TABLE', table_name FROM duckdb_tables() UNION ALL SELECT 'VIEW', view_name FROM duckdb_views()"
 
@@ -77,7 +78,7 @@ def lending() -> Iterator[None]:
     def made(self: DuckDB, sources: Mapping[str, Any], **given: Any) -> None:
         own = any(given.get(name) is not None for name in ("memory", "threads", "spill"))
         files = any(isinstance(one, str | Path) for one in sources.values())
-        opening.lends = bool(sources) and not own and not files
+        opening.lends = LENDS and bool(sources) and not own and not files
         try:
             make(self, sources, **given)
         finally:
