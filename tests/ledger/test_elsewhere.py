@@ -117,6 +117,24 @@ def test_an_old_copy_is_noticed_however_it_was_put_back(way: Any, tmp_path: Path
         put_back(tmp_path, way).open()
 
 
+@pytest.mark.parametrize("remembered", [True, False])
+def test_a_folder_that_was_set_aside(remembered: bool, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """mv clinic aside; cp -a aside clinic, which is charged; rm -r clinic; mv aside clinic"""
+    if remembered:
+        request.getfixturevalue("state")
+    place = clinic(tmp_path)
+    begun(place)
+    (tmp_path / "clinic").rename(tmp_path / "aside")
+    shutil.copytree(tmp_path / "aside", tmp_path / "clinic")
+    dp.Ledger.adopt(place.target, why="a copy to try things", checkpoint=place.checkpoint).close()
+    move_folder(tmp_path / "aside", tmp_path / "clinic")
+    if not remembered:
+        assert place.open().count == 2
+        return
+    with refuses(LedgerDamaged, "ledger-old-copy"):
+        place.open()
+
+
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_without_a_second_checkpoint_some_are_not(way: Any, tmp_path: Path) -> None:
     place = put_back(tmp_path, way)
