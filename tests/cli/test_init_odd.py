@@ -208,14 +208,25 @@ def test_the_key_of_a_table_is_not_taken_for_its_people() -> None:
     assert find_people("employees.id", employees).columns["employees"] == "id"
 
 
-def test_rows_about_two_people_are_marked() -> None:
-    """Only one of them is protected by the row."""
-    letters = database(users="id", letters="id sender_id>users.id reader_id>users.id")
-    people = find_people("users.id", letters)
-    assert {people.columns["letters"], *people.others["letters"]} == {"sender_id", "reader_id"}
-    assert f"decide: its rows may be about more people: {people.others['letters'][0]}" in policy_text(
-        letters, "x", people
+def test_rows_about_two_people_are_left_out_until_somebody_decides() -> None:
+    """Only one of them is protected by the row; what leads through it is left out, too."""
+    letters = database(
+        users="id boss_id>users.id",
+        letters="id sender_id>users.id reader_id>users.id",
+        stamps="letter_id>letters.id",
+        visits="id user_id>users.id before_id>visits.id",
     )
+    people = find_people("users.id", letters)
+    assert list(people.columns) == ["users", "visits"]
+    assert people.through == {}
+    text = policy_text(letters, "x", people)
+    assert list(tomllib.loads(text)["tables"]) == ["users", "visits"]
+    assert (
+        "decide: a row of letters is about several people (sender_id, reader_id), and protects one of them only" in text
+    )
+    assert '# person = "sender_id" ' in text
+    for marked in ("boss_id", "before_id"):
+        assert f"decide: its rows may be about more people: {marked}." in text
 
 
 def test_two_kinds_of_data_are_refused(tmp_path: Path) -> None:
