@@ -174,14 +174,13 @@ def test_a_password_that_others_can_read(clinic: Path) -> None:
     assert "hunter2" not in found.text
 
 
-def nothing_about_rows_is_in_a_log(clinic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_about_rows_is_in_a_log(clinic: Path) -> None:
     for given in ({}, {"as_json": True}):
         with refuses(InvalidArgument, "command-terminal"):
             check_command.main("clinic.toml", rows=True, **given)
 
 
 def test_rows_are_counted_on_a_terminal_only(clinic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing_about_rows_is_in_a_log(clinic, monkeypatch)
     screen = Terminal()
     with monkeypatch.context() as patch:
         patch.setattr("sys.stdout", screen)
@@ -192,7 +191,7 @@ def test_rows_are_counted_on_a_terminal_only(clinic: Path, monkeypatch: pytest.M
     assert CANARY not in screen.getvalue()
 
 
-def the_same_is_said_of_any_rows(clinic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_is_said_of_any_rows(clinic: Path) -> None:
     """One person more, and what only they have, changes nothing that is said."""
     seen = []
     for more in (0, 1):
@@ -201,24 +200,3 @@ def the_same_is_said_of_any_rows(clinic: Path, monkeypatch: pytest.MonkeyPatch) 
         pyarrow.parquet.write_table(table, clinic / "visits.parquet")
         seen.append(checking.check_policy(clinic / "clinic.toml", [0.1]).as_json())
     assert seen[0] == seen[1]
-
-
-def test_the_same_is_said_of_any_rows(clinic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    the_same_is_said_of_any_rows(clinic, monkeypatch)
-
-
-@pytest.mark.parametrize("name", ["rows_are_in_the_log-nothing_about_rows", "rows_are_counted-the_same_is_said"])
-def test_a_mutant_is_killed(name: str, clinic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if name.startswith("rows_are_in"):
-        monkeypatch.setattr(check_command, "is_terminal", lambda stream: True)
-        with pytest.raises((AssertionError, pytest.fail.Exception)):
-            nothing_about_rows_is_in_a_log(clinic, monkeypatch)
-    else:
-        right = checking._fates
-
-        def wrong(table: object, engine: object) -> list[str]:
-            return [*right(table, engine), *map(str, engine.rows(f"SELECT count(*) FROM {engine.relations['visits']}"))]
-
-        monkeypatch.setattr(checking, "_fates", wrong)
-        with pytest.raises(AssertionError):
-            the_same_is_said_of_any_rows(clinic, monkeypatch)

@@ -18,6 +18,7 @@ from discreet.datasets.connect import open_engine, schema_of
 from discreet.datasets.database import Database
 from discreet.datasets.drafts import DECIDE
 from discreet.datasets.ledgers import open_policy_ledger
+from discreet.datasets.people import NOBODY, place_of
 from discreet.datasets.policy import Policy, load
 from discreet.engines.configuration import URLS
 from discreet.engines.engine import Engine
@@ -183,12 +184,15 @@ def _typical(schema: Schema) -> Iterator[str]:
         (("integer", "number"), "SELECT AVG({0}) AS mean FROM {1}"),
         (("text", "boolean"), "SELECT {0}, COUNT(*) AS n FROM {1} GROUP BY {0}"),
     ):
-        keys = {other.path[2] for other in private if other.through} | {"id"}
+        keys = {end for other in private if other.through for end in other.path} | {"id"}
         found = (
             text.format(quote(column.name), quote(table.name))
             for table in private
             for column in sorted(table.columns.values(), key=lambda one: one.choices is None)
-            if column.type in kinds and column.name not in (table.person, *keys) and '"' not in column.name
+            if column.type in kinds
+            and column.name not in (table.person, *keys)
+            and '"' not in column.name
+            and place_of(column.name) == NOBODY
         )
         yield from list(found)[:1]
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from discreet.datasets.people import NOBODY, SURE, is_people, likely_people, place_of
 from discreet.datasets.sources import Source
+from discreet.engines.postgres.catalog import ForeignKey
 
 DECIDE = "decide: "
 """Before what is left to the owner."""
@@ -40,7 +41,7 @@ class People:
     through: Mapping[str, str]
     """The key of each table that leads to people through another."""
     others: Mapping[str, Sequence[str]]
-    """Columns of each table that lead to people as well, whom its rows do not protect."""
+    """Other columns of each table that lead to people, whom its rows do not protect."""
 
     def __contains__(self, table: object) -> bool:
         return table in self.columns or table in self.through
@@ -54,31 +55,34 @@ def find_people(person: str, source: Source) -> People:
     unit = person
     if home == tuple(person.rpartition(".")[::2]):  # the key of a table has a plain name where others refer to it
         unit = max(named, key=lambda name: named[name], default=home[1])
+    double = {key.table for key in source.foreign_keys if _is_double(key, source)}
     columns: dict[str, str] = {}
     for table, types in source.tables.items():
         own = [key.column for key in naming if key.table == table]
         if home is not None and table == home[0]:
             columns[table] = home[1]
-        elif own:
+        elif own and table not in double:
             columns[table] = unit if unit in own else own[0]
-        elif unit in types and (home is None or home[1] != unit):
+        elif not own and unit in types and (home is None or home[1] != unit):
             columns[table] = unit
     through: dict[str, str] = {}
     used = set(columns.items())
-    while found := [key for key in source.foreign_keys if _leads(key, {**columns, **through})]:
+    while found := [key for key in source.foreign_keys if _leads(key, {**columns, **through}, double)]:
         for key in {one.table: one for one in reversed(found)}.values():
             own_name = "" if key.column == key.key else f"{key.column} -> "
             through[key.table] = f"{own_name}{key.other}.{key.key}"
             used.add((key.table, key.column))
     others: dict[str, list[str]] = {}
     for key in source.foreign_keys:
-        if (
-            not key.is_primary
-            and (key.table, key.column) not in used
-            and {key.table, key.other} <= {*columns, *through}
-        ):
+        if not key.is_primary and (key.table, key.column) not in used and key.other in {*columns, *through}:
             others.setdefault(key.table, []).append(key.column)
     return People(unit=unit, columns=columns, through=through, others=others)
+
+
+def _is_double(key: ForeignKey, source: Source) -> bool:
+    """Whether a table refers to another one twice, as a letter to its writer and its reader: a row protects one."""
+    same = [one for one in source.foreign_keys if (one.table, one.other) == (key.table, key.other)]
+    return key.table != key.other and len({one.column for one in same}) > 1
 
 
 def _home_of(person: str, source: Source) -> tuple[str, str] | None:
@@ -90,8 +94,8 @@ def _home_of(person: str, source: Source) -> tuple[str, str] | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _leads(key: Any, known: Mapping[str, str]) -> bool:
-    return key.table not in known and key.other in known and key.table != key.other
+def _leads(key: ForeignKey, known: Mapping[str, str], double: Collection[str]) -> bool:
+    return key.table not in known and key.table not in double and key.other in known
 
 
 def propose_person(source: Source) -> tuple[str | None, bool]:
@@ -102,6 +106,18 @@ def propose_person(source: Source) -> tuple[str | None, bool]:
     if sure or not homes:
         return (likely[0][1] if likely else None), len(sure) == 1
     return homes[0], len(homes) == 1
+
+
+def _leading(name: str, columns: Collection[str], source: Source, people: People) -> Iterator[str]:
+    """The lines by which a table may lead to people through some of its columns."""
+    for one in source.foreign_keys:
+        if one.table == name and one.column in columns:
+            is_home = people.columns.get(one.other) == one.key
+            yield (
+                f"person = {quote(one.column)}"
+                if is_home
+                else f"through = {quote(f'{one.column} -> {one.other}.{one.key}')}"
+            )
 
 
 # --- the text -----------------------------------------------------------------------------------------------
@@ -200,6 +216,11 @@ def _left_out(name: str, source: Source, people: People) -> list[str]:
     lines.append(with_note("# public = true", "nobody is in it"))
     keep = ", and keep one of the last" if len(lines) > 1 else ""
     said = f"# {DECIDE}{name} has no column {key(people.unit)}. To add it, remove the # from its lines{keep}:"
+    if others := people.others.get(name):
+        said = (
+            f"# {DECIDE}a row of {name} is about several people ({', '.join(others)}), and protects one of them only:"
+        )
+        lines = [with_note(f"# {line}", "this one") for line in _leading(name, others, source, people)]
     return [said, *(f"# {line}" for line in source_lines(name, source) if not line.startswith("#")), *lines]
 
 

@@ -46,8 +46,11 @@ class SecondCheckpoint:
         did not choose its folder.
         """
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._checkpoint.advance(seen)
+            try:
+                self._checkpoint.advance(seen)
+            except LedgerUnavailable:  # the first time, there is no folder
+                self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._checkpoint.advance(seen)
         except (OSError, LedgerUnavailable) as error:
             if self._chosen:
                 raise LedgerUnavailable(
