@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -589,3 +590,13 @@ def test_a_record_shows_in_json_what_it_is(used):
     guarantee = json.loads(charge.content)
     assert guarantee["is"] == "LossDistribution"
     assert json.loads(charge.totals) == {"": [0, 10**17]}
+
+
+def test_a_ledger_that_nobody_closes_leaves_no_open_connection(file_place):
+    """Also in a cycle of references, where Python ends objects in any order and may warn about open databases."""
+    ledger = file_place.open(dp.Pure(epsilon=1))
+    connection, ledger._store.cycle = ledger._store._connection, ledger
+    del ledger
+    gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError):
+        connection.execute("SELECT 1")

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from discreet.cli.shuffle import app
 
-UNITS = Path(__file__).parents[3] / "examples" / "systemd"
+UNITS = Path(__file__).parents[3] / "deploy"
 NAMES = ("shuffler", "analyzer")
 HARDENED = ("DynamicUser=yes", "ProtectSystem=strict", "NoNewPrivileges=yes", "ProtectHome=yes", "LimitCORE=0")
 

@@ -164,7 +164,7 @@ class PostgresStore(PerProcess):
                 raise
         # the server closed an idle connection: nothing was started yet
         self._drop()
-        self._connection = self._connect()
+        self._open()
         return self._pipeline.send([*unsent, *statements])[len(unsent) :]
 
     def _undo(self) -> None:

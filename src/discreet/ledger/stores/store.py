@@ -130,6 +130,7 @@ class PerProcess:
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._connection: Any = None
+        self._end: weakref.finalize[..., PerProcess]
         self._inside = self._ended = False
 
     def _connect(self) -> Any:
@@ -156,7 +157,7 @@ class PerProcess:
         with self._lock:
             try:
                 if self._connection is None:
-                    self._connection = self._connect()
+                    self._open()
                 yield
             except Exception as error:
                 explained = self._explained(error)
@@ -207,9 +208,15 @@ class PerProcess:
         except Exception:  # nothing was started, or the connection is broken: open a new one
             self._drop()
 
+    def _open(self) -> None:
+        """Connect. A store that nobody closed is closed before Python finds its connection open."""
+        self._connection = self._connect()
+        self._end = weakref.finalize(self, _close_own, self._connection, self._process)
+
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
+            self._end.detach()
             connection.close()
 
     def close(self) -> None:
@@ -218,9 +225,11 @@ class PerProcess:
             with self._lock:
                 self._drop()
 
-    def __del__(self) -> None:
-        if getattr(self, "_connection", None) is not None:
-            self.close()
+
+def _close_own(connection: Any, process: int) -> None:
+    """Close a connection in the process that opened it."""
+    if process == os.getpid():
+        connection.close()
 
 
 _stores: weakref.WeakSet[PerProcess] = weakref.WeakSet()
