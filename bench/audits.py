@@ -10,8 +10,10 @@ from __future__ import annotations
 import argparse
 import resource
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 
+from audited import MORE, Attack
 from report import line, notes, section, table, verdict
 
 from discreet.audit.auditor import Audit, audit
@@ -22,10 +24,10 @@ REFUTED = 3
 """How it ends when a claim is refuted, or half the noise not seen: everything was measured, and something is wrong."""
 FEWER, BROKEN = ONE_BY_ONE, 2 * TOGETHER
 """Outputs of mechanisms that answer one by one, and of those that must be found out, on each neighbor."""
-ABOUT = """Every mechanism that `discreet audit` knows, attacked from outside: many outputs on each of two neighbors,
-and a search for the event that distinguishes them best. The attack proves a lower bound on ε, with 99.999% confidence
-for each line. A bound above the claim would refute the claim. A bound far below it would mean a weak attack. The same
-mechanism with half its noise must be detected."""
+ABOUT = """Mechanisms attacked from outside, first those that `discreet audit` knows: many outputs on each of two
+neighbors, and a search for the event that distinguishes them best. The attack proves a lower bound on ε, with 99.999%
+confidence for each line. A bound above the claim would refute the claim. A bound far below it would mean a weak attack.
+The same mechanism with half its noise must be detected."""
 
 
 def attacked(name: str, *, broken: bool = False) -> Subject:
@@ -36,21 +38,31 @@ def attacked(name: str, *, broken: bool = False) -> Subject:
     return replace(found, mechanism=with_half_noise(found.mechanism)) if broken else found
 
 
-def run(one: Subject, samples: int) -> Audit:
+def run(one: Subject | Attack, samples: int) -> Audit:
     claim = one.claim
     return audit(one.draw, one.first, one.second, samples=samples, epsilon=claim.epsilon, delta=claim.delta)
+
+
+def subjects(names: list[str], samples: int) -> Iterator[tuple[str, Subject | Attack, Subject | Attack, int, int]]:
+    """Each mechanism and the same with half its noise, and how many outputs of both are drawn."""
+    for name in names:
+        if name in MORE:
+            one = MORE[name](False)
+            yield name, one, MORE[name](True), min(samples, one.samples), min(samples, one.samples, BROKEN)
+            continue
+        one = attacked(name)
+        together = one.samples == TOGETHER
+        sizes = samples if together else min(samples, FEWER), min(samples, BROKEN if together else FEWER)
+        yield name.replace("_", " "), one, attacked(name, broken=True), *sizes
 
 
 def main(names: list[str], samples: int) -> int:
     section("Audits", "audits", ABOUT)
     table("mechanism", "outputs on each neighbor", "claimed ε", "at δ", "ε proved", "of it", "half the noise")
     false, unseen = [], []
-    for name in names:
-        one, said = attacked(name), name.replace("_", " ")
-        together = one.samples == TOGETHER
+    for said, one, half, count, fewer in subjects(names, samples):
         print(f"attacking {said}", end="   \r", file=sys.stderr, flush=True)
-        result = run(one, samples if together else min(samples, FEWER))
-        broken = run(attacked(name, broken=True), min(samples, BROKEN if together else FEWER))
+        result, broken = run(one, count), run(half, fewer)
         if not result.passed:
             false.append(said)
         if broken.passed:
@@ -75,7 +87,9 @@ def main(names: list[str], samples: int) -> int:
     notes(
         """A Gaussian is tested at a large δ, where a few outputs are informative. Its whole curve follows from the
         same law.
-        Mechanisms that answer one by one get fewer outputs, so their bounds are weaker.""",
+        So are running sums and polls. Mechanisms that answer one by one get fewer outputs, so their bounds are weaker.
+        Half the noise of a report of a device, or of a poll, is that of a larger ε. Mechanisms that are not here have
+        their laws enumerated exactly: `pytest tests/claims`.""",
         f"At most {peak:.1f} GB of memory. One mechanism at a time: `discreet audit laplace --epsilon 1`.",
     )
     return REFUTED if false or unseen else 0
@@ -88,7 +102,7 @@ def among(wrong: list[str], names: list[str]) -> str:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("names", nargs="*", default=list(SUBJECTS), help="only these mechanisms")
+    parser.add_argument("names", nargs="*", default=[*SUBJECTS, *MORE], help="only these mechanisms")
     parser.add_argument("--samples", type=float, default=1e8)
     given = parser.parse_args()
     sys.exit(main(given.names, int(given.samples)))

@@ -62,6 +62,15 @@ def test_blocks_of_a_unit_that_lives_in_one_are_charged_and_others_are_not() -> 
     assert database.tables.remains.startswith("ε = 6")
 
 
+@pytest.mark.parametrize(("unit", "left"), [(MONTHLY, 6), (PERSON, 2)], ids=["per", "person"])
+def test_horizons_one_after_the_other_add_up_for_a_person_in_both(unit: Any, left: int) -> None:
+    database = clinic(unit)
+    for first in ("2024-01", "2024-03"):
+        opened(database, first=first, times=2, delta=0)
+    assert database.ledger.remaining is not None
+    assert float(database.ledger.remaining.epsilon) == pytest.approx(left, abs=0.01)
+
+
 def test_the_same_question_is_not_opened_twice_while_its_horizon_lasts() -> None:
     database, day = clinic(PERSON), datetime.date(2024, 1, 5)
     one = database.standing(Q, every="month", times=3, epsilon=1, today=day)

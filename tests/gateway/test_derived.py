@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from discreet.exact.rational import LEDGER_UNIT
+from discreet.gateway.vault.asking import Asked
 from discreet.gateway.vault.clock import Lanes
 
 from .small_house import SmallHouse
 
 PARTS = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
+TOTAL = "SELECT COUNT(*) AS n FROM visits WHERE cost < 77"
 SOME = "SELECT COUNT(*) AS n FROM visits WHERE city IN ('Haifa', 'Koper')"
 
 
@@ -85,6 +87,19 @@ def test_a_question_with_several_charges_runs_alone(house: Any, monkeypatch: pyt
     parts = [f"(SELECT COUNT(*) AS n FROM visits WHERE cost > {cost}) {name}" for cost, name in ((62, "a"), (63, "b"))]
     asked(house, token, f"SELECT a.n + b.n AS x FROM {parts[0]}, {parts[1]}", epsilon=0.2)
     assert seen == [False, True]
+
+
+def test_what_is_remembered_is_the_very_same_question(house: Any) -> None:
+    token, given = house.open("gina"), [{"epsilon": 0.1}, {"epsilon": 0.3}, {"epsilon": 0.1, "format": "csv"}]
+    first = house.ask(token, TOTAL, **given[0])
+    assert house.ask(token, TOTAL, **given[0]).body == first.body  # found once, and remembered from then on
+    other, written = (house.ask(token, TOTAL, **one) for one in given[1:])
+    assert json.loads(first.body)["receipt"] != json.loads(other.body)["receipt"]
+    assert written.header["type"].startswith("text/csv")
+    assert house.ask(token, TOTAL, **given[1]).body == other.body
+    one, two = (Asked(sql=TOTAL, options={}, key=key) for key in ("a", "b"))
+    assert one.digest != two.digest
+    assert one.words == two.words
 
 
 def test_answers_of_other_accounts_count_where_they_are_shared(house: Any) -> None:

@@ -54,6 +54,16 @@ def test_failures_wait_longer_each_time_and_are_forgotten_by_time_alone(clock: C
     assert backoff.wait("a") == 0
 
 
+def test_a_right_token_between_wrong_ones_does_not_help(clock: Clock) -> None:
+    """Whoever has a token of their own could try those of others with no wait otherwise."""
+    gate = Gate(Rates(free_failures=2), clock)
+    for number in range(4):
+        gate.fail("10.0.0.1", f"wrong{number}")
+        gate.accept("right")
+    assert gate.enter("10.0.0.1", "another")[0] > 0
+    assert gate.enter("10.0.0.1", "right")[0] == 0
+
+
 def test_memory_is_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(desk_rates, "REMEMBERED", 10)
     gate = Gate(Rates(), clock)

@@ -13,7 +13,6 @@ import pytest
 import discreet as dp
 from discreet.gateway.books import accounts, late
 from discreet.gateway.books.tokens import COMMAND_LINE
-from discreet.gateway.vault.asking import Asked
 
 from .house import BY_CITY, COUNT, House
 
@@ -49,19 +48,6 @@ def test_an_answer_is_charged_once_and_then_free(house):
     assert remaining(house, token) == pytest.approx(2.9)
     [mine] = [entry for entry in house.charges() if entry.analyst == "ada"]
     assert mine.state == "answered"
-
-
-def test_what_is_remembered_is_the_very_same_question(house):
-    token, given = house.open("gina"), [{"epsilon": 0.1}, {"epsilon": 0.3}, {"epsilon": 0.1, "format": "csv"}]
-    first = house.ask(token, **given[0])
-    assert house.ask(token, **given[0]).body == first.body  # found once, and remembered from then on
-    other, written = (house.ask(token, **one) for one in given[1:])
-    assert json.loads(first.body)["receipt"] != json.loads(other.body)["receipt"]
-    assert written.header["type"].startswith("text/csv")
-    assert house.ask(token, **given[1]).body == other.body
-    one, two = (Asked(sql=COUNT, options={}, key=key) for key in ("a", "b"))
-    assert one.digest != two.digest
-    assert one.words == two.words
 
 
 def test_a_hundred_connections_pay_once(house):

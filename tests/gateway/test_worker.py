@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from discreet.errors import EngineFailed
+from discreet.errors import EngineFailed, InvalidArgument
 from discreet.gateway.frames import packed, receive
 from discreet.gateway.vault import worker
 from discreet.gateway.vault.worker import Worker
 
+from ..refusing import refuses
 from .house import COUNT, House
 
 BOTH = "SELECT a.n + b.m AS x FROM (SELECT COUNT(*) AS n FROM visits) a, (SELECT SUM(cost) AS m FROM visits) b"
@@ -33,10 +34,10 @@ def opened(house: House, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(worker, "warm_up", lambda: None)
     ends: list[socket.socket] = []
 
-    def make(kind: str) -> tuple[Worker, socket.socket]:
+    def make(kind: str, version: str = "1") -> tuple[Worker, socket.socket]:
         theirs, ours = socket.socketpair()
         ends.extend((theirs, ours))
-        opening = {"policy": house.policy.read_text(), "folder": str(house.folder), "version": "1"}
+        opening = {"policy": house.policy.read_text(), "folder": str(house.folder), "version": version}
         return Worker(theirs, kind, opening | {"copies": str(house.folder / "clinic.gateway.data")}), ours
 
     yield make
@@ -82,3 +83,18 @@ def test_whoever_buys_anything_owes_all_of_it(opened: Any) -> None:
     lane.do_ask(COUNT, {"epsilon": 0.1}, "ada", "json")
     own = reader.do_ask(BOTH, **given, others=["bea"]).header
     assert (len(own["owed"]), own["epsilon"]) == (1, "1/10")
+
+
+def test_a_version_is_a_copy_that_nobody_else_reads_and_answers_are_its_own(house: House, opened: Any) -> None:
+    lane, _ = opened("lane")
+    lane._tell = lambda *names: None
+    question = (f"{COUNT} WHERE cost < 9", {"epsilon": 0.1}, "ada", "json")
+    first = lane.do_ask(*question)
+    found, other = (opened("reader", version)[0].do_ask(*question) for version in ("1", "2"))
+    assert found.body == first.body
+    assert other.header["bought"] is False
+    copies = house.folder / "clinic.gateway.data"
+    assert all(path.stat().st_mode & 0o077 == 0 for path in [copies, *copies.rglob("*")])
+    for version in ("1/../../2", "..", "a b", ""):
+        with refuses(InvalidArgument, "gateway-version"):
+            opened("reader", version)

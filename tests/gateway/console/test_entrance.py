@@ -69,7 +69,8 @@ class OneAccount(NoVault):
 
     async def call(self, verb, token=None, arguments=None, *, address=""):
         if verb == "me":
-            return Frame({"ok": True}, json.dumps({"account": "alice", "role": "owner"}).encode())
+            said = {"account": "alice", "role": "owner", "database": "clinic", "scopes": [], "suspended": False}
+            return Frame({"ok": True}, json.dumps(said).encode())
         raise RuntimeError("zq7canary")
 
 
@@ -89,6 +90,7 @@ def test_a_page_that_fails_and_a_form_that_is_none():
     shown, sent, *others = asyncio.run(load())
     for reply in (shown, sent):
         assert reply.status_code == 500
+        assert "Go back, and try again" in reply.text
         assert "zq7canary" not in reply.text
         assert "Traceback" not in reply.text
     for reply in others:

@@ -186,6 +186,7 @@ def test_keys_cannot_be_guessed() -> None:
     assert len({process for process, _ in made}) == len({key for _, key in made}) == 200
     assert max(key for _, key in made) > 2**30
     assert all(0 < process < 2**31 for process, _ in made)
+    assert all(key % 2**31 != process for process, key in made)  # one in ten million fails by chance
     process, key = made.pop()
     assert cancels.cancel(process, key)
     cancels.remove(process)
