@@ -197,6 +197,8 @@ def _fit(estimator: Estimator, ledger: Ledger, rows: BoundedRows, features: Feat
         if _bins(estimator):
             return estimator.fit({one.name: one.cells(found[one.name]) for one in chosen}, *labels)
         done = estimator.fit(_table(chosen, found), *labels)
+    if not any(one.kind in ("date", "timestamp") for one in chosen):  # days are numbers to the model, not to a frame
+        done.columns_ = tuple(chosen)
     done.feature_names_in_ = np.array([name for one in chosen for name in one.names], dtype=object)
     return done
 
