@@ -181,11 +181,12 @@ def width_of(ranges: Any) -> int | None:
 
 def keep_columns(model: Any, features: int, names: list[str] | None) -> None:
     """Store how many columns the model was fitted to, and their names if they have names."""
+    for old in ("feature_names_in_", "columns_"):  # of an earlier fit
+        if hasattr(model, old):
+            delattr(model, old)
     model.n_features_in_ = features
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
-    elif hasattr(model, "feature_names_in_"):  # of an earlier fit
-        del model.feature_names_in_
 
 
 def keep_ranges(model: Any, ranges: Floats | None) -> None:
@@ -200,11 +201,20 @@ def known_table(model: Any, X: Data, width: int | None = None) -> Any:
     """The rows, on the device where they are, checked to have as many columns as the fitted model or this width."""
     check_is_fitted(model)
     many = model.n_features_in_ if width is None else width
-    array, _ = table_of(X, many)
+    array, _ = table_of(_as_fitted(model, X), many)
     if array.shape[1] != many:
         expected = f"{type(model).__name__} is expecting {many} features as input"
         raise InvalidArgument(f"X has {array.shape[1]} features, but {expected}.", code="wrong-shape")
     return array
+
+
+def _as_fitted(model: Any, X: Data) -> Any:
+    """Rows that have the columns of the fitted table by name, as the model saw them: one column for each choice."""
+    features, names = getattr(model, "columns_", None), names_of(X)
+    if features is None or names is None or not all(one.name in names for one in features):
+        return X
+    found = dict(zip(names, columns_of(X), strict=True))
+    return np.hstack([one.columns(found[one.name]) for one in features])
 
 
 def fitted_table(model: Any, X: Data, width: int | None = None) -> Floats:

@@ -23,7 +23,7 @@ from discreet.sql.bounded_rows import BoundedRows
 from discreet.sql.plan import RowsPlan
 from discreet.sql.planner import Planner
 from discreet.sql.running.explanation import Explanation
-from discreet.sql.schema import Column
+from discreet.sql.schema import Column, Type, implied_type
 from discreet.tables.days import number_of_day
 from discreet.tables.offer import found_first
 
@@ -96,6 +96,32 @@ def check_estimator(estimator: Any, target: Any) -> None:
         )
     if target is not None and not isinstance(target, str):
         raise InvalidArgument('target must be the name of a column, such as target="cost".', code="wrong-type")
+
+
+def types_said(estimator: Estimator, features: Any, target: str | None) -> dict[str, Type]:
+    """The types that ranges, choices and classes declare: a column of a text file has no type of its own."""
+    types: dict[str, Type] = {}
+    if target is not None:
+        mine = getattr(estimator, "estimator", estimator)  # a search tunes the estimator that it contains
+        classes = getattr(mine, "classes", None)
+        types[target] = implied_type(None, classes) if hasattr(mine, "classes") else "number"
+    for name, what in features.items() if isinstance(features, Mapping) else ():
+        pair, choices = (what if isinstance(what, kind) else None for kind in (tuple, list))
+        types[name] = implied_type(pair, choices)
+    return {name: kind for name, kind in types.items() if kind != "other"}
+
+
+def _check_classes(estimator: Estimator, target: str, kind: str) -> None:
+    """Refuse classes of another type than their column: no row would have one of them."""
+    classes = getattr(getattr(estimator, "estimator", estimator), "classes", None)
+    if classes is None or (kind == "text") == all(isinstance(one, str) for one in classes):
+        return
+    written = '["no", "yes"]' if kind == "text" else "[0, 1]"
+    raise InvalidArgument(
+        f"{target} is {kind}, and classes are of another type. Write them as they are in the column, such as "
+        f"classes={written}.",
+        code="column-type",
+    )
 
 
 @dataclass(frozen=True)
@@ -171,6 +197,8 @@ def _fit(estimator: Estimator, ledger: Ledger, rows: BoundedRows, features: Feat
         if _bins(estimator):
             return estimator.fit({one.name: one.cells(found[one.name]) for one in chosen}, *labels)
         done = estimator.fit(_table(chosen, found), *labels)
+    if not any(one.kind in ("date", "timestamp") for one in chosen):  # days are numbers to the model, not to a frame
+        done.columns_ = tuple(chosen)
     done.feature_names_in_ = np.array([name for one in chosen for name in one.names], dtype=object)
     return done
 
@@ -213,6 +241,8 @@ def _prepare(
         raise InvalidArgument(
             f"{target} cannot be the target: it is not a number, text or a condition.", code="column-type"
         )
+    if target is not None:
+        _check_classes(estimator, target, rows.types[target])
     inner = "estimator__" if hasattr(estimator, "estimator") else ""  # a search tunes the estimator that it contains
     ranges = _ranges(chosen, getattr(estimator, "estimator", estimator))
     settings: dict[str, Any] = {"ledger": ledger, "rows_per_person": rows.of_one}
@@ -279,7 +309,9 @@ def _feature(name: str, kind: str, what: Any) -> Feature:
         return Feature(name, kind, choices=tuple(what))
     if kind not in ("integer", "number", "boolean", "date", "timestamp"):
         raise InvalidArgument(
-            f'{name} is text. List its choices: features={{"{name}": ["a", "b"], …}}.', code="choices-missing"
+            f'{name} is text. List its choices: features={{"{name}": ["a", "b"], …}}. If it holds numbers in a file '
+            f'without types, declare that: features={{"{name}": (0, 100), …}}, or types={{"{name}": "number"}} in dp.table.',
+            code="choices-missing",
         )
     if what is None:
         if kind in ("date", "timestamp"):

@@ -48,7 +48,7 @@ from discreet.tables.bands import BandedQuantiles, Least, chosen_quantiles, vali
 from discreet.tables.counted_first import CountedFirst, Values
 from discreet.tables.days import DAYS, as_number, from_number
 from discreet.tables.distribution import Distribution
-from discreet.tables.fit import Estimator, Features, Fit, check_estimator
+from discreet.tables.fit import Estimator, Features, Fit, check_estimator, types_said
 from discreet.tables.grouped import (
     Bins,
     By,
@@ -447,7 +447,8 @@ class Methods:
         `rows_per_person`, a part of epsilon finds how many rows of one person are used.
         """
         check_estimator(estimator, target)
-        rows = self._rows(where, {}, {}, estimator.epsilon, estimator.delta)
+        said = types_said(estimator, features, target)
+        rows = self._rows(where, {}, {}, estimator.epsilon, estimator.delta, types=said)
         return Fit(estimator, rows.planner, rows.plan, features, target)
 
     def one_of_each(self) -> BoundedRows:
@@ -523,9 +524,10 @@ class Methods:
         delta: Number,
         value: str | None = None,
         old_select: str = "COUNT(*) AS n",
+        types: Mapping[str, Type] | None = None,
     ) -> TableRows:
         """The rows within bounds. `value` is one number per row, and `old_select` is what version 0.1 selected."""
-        planner = self._planner(between, choices)
+        planner = self._planner(between, choices, types)
         plan = planner.rows(query_of("*", where), epsilon=epsilon, delta=delta, value=value)
         return TableRows(planner, plan, where, text_of(query_of(old_select, where)))
 
@@ -536,7 +538,8 @@ class Methods:
         listed = {name: None if given is None else list_choices(given, name) for name, given in choices.items()}
         columns = dict(self.table.columns)
         for name, kind in (types or {}).items():
-            columns[name] = replace(columns[name], type=kind)
+            if name in columns and not self._has_type(columns[name]):
+                columns[name] = replace(columns[name], type=kind)
         for name in (*between, *listed):
             self._column(name)
             columns[name] = self._typed(columns[name], between.get(name), listed.get(name))
