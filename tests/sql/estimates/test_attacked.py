@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 import discreet as dp
 from discreet import testing
@@ -193,7 +194,7 @@ def test_noise_that_groups_share_counts_in_their_sum() -> None:
 def test_noise_that_groups_share_drawn_apart_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def apart(self: Any, part: int, draws: int, uniform: Any) -> Any:
         laws = self.measures[part].laws
-        return shown.ndtri(uniform((draws, len(laws)))) * [one.deviation for one in laws]
+        return ndtri(uniform((draws, len(laws)))) * [one.deviation for one in laws]
 
     monkeypatch.setattr(shown.Estimated, "redrawn", apart)
     with pytest.raises(AssertionError):
@@ -235,7 +236,7 @@ def check_gaussian() -> None:
     """A sum of Gaussian noises is Gaussian. Its steps are so fine that every angle is tiny."""
     found = SumLaw.of([1.0] * 4, [dp.Gaussian(stddev=5)] * 4)
     for confidence in (0.5, 0.95, 0.999, 0.9999, 0.99999):
-        assert 1 <= found.half_width(confidence) / (10 * float(shown.ndtri((1 + confidence) / 2))) < 1.03
+        assert 1 <= found.half_width(confidence) / (10 * float(ndtri((1 + confidence) / 2))) < 1.03
 
 
 def test_sums_of_gaussian_noises_are_gaussian() -> None:
