@@ -1,4 +1,4 @@
-"""The units of systemd for both services: understood, hardened, and with options that the commands have."""
+"""The units of systemd for all services: understood, hardened, and with options that the commands have."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from discreet.cli.shuffle import app
 
 UNITS = Path(__file__).parents[3] / "deploy"
-NAMES = ("shuffler", "analyzer")
+NAMES = ("shuffler", "analyzer", "issuer")
+DROP_INS = ("shuffler", "analyzer")
 HARDENED = ("DynamicUser=yes", "ProtectSystem=strict", "NoNewPrivileges=yes", "ProtectHome=yes", "LimitCORE=0")
 
 
@@ -28,8 +29,9 @@ def told(*command: str) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("with_tls", [False, True])
+@pytest.mark.parametrize(
+    ("name", "with_tls"), [*((name, False) for name in NAMES), *((name, True) for name in DROP_INS)]
+)
 def test_systemd_understands_the_unit(name: str, with_tls: bool, tmp_path: Path, systemd: None) -> None:
     unit = tmp_path / f"discreet-{name}@poll.service"
     text = (UNITS / f"discreet-{name}@.service").read_text().replace("/opt/discreet/bin/discreet", "/bin/true")
@@ -45,7 +47,8 @@ def test_systemd_understands_the_unit(name: str, with_tls: bool, tmp_path: Path,
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_unit_is_hardened_and_its_command_exists(name: str) -> None:
-    unit, drop_in = (UNITS / f"discreet-{name}@.service").read_text(), (UNITS / f"{name}-tls.conf").read_text()
+    unit = (UNITS / f"discreet-{name}@.service").read_text()
+    drop_in = (UNITS / f"{name}-tls.conf").read_text() if name in DROP_INS else ""
     assert all(f"\n{line}\n" in unit for line in HARDENED)
     assert f"\nStateDirectory=discreet-{name}/%i\n" in unit
     manual = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).output
