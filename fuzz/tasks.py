@@ -249,11 +249,12 @@ class _Device:
         self._node.stdin.write(json.dumps({"kind": kind, "task": task, "value": value}) + "\n")
         self._node.stdin.flush()
         if not select.select([self._node.stdout], [], [], SECONDS)[0]:
-            self._node.kill()
+            self.close()
             self.__init__()  # type: ignore[misc]
             raise Broken(f"a device never answers a {kind}")
         line = self._node.stdout.readline()
         if not line:
+            self.close()
             self.__init__()  # type: ignore[misc]
             raise Broken(f"a device ends at a {kind}")
         found: dict[str, Any] = json.loads(line)
@@ -262,7 +263,7 @@ class _Device:
     def close(self) -> None:
         """End it."""
         self._node.kill()
-        self._node.wait()
+        self._node.communicate()
 
 
 def _task(poll: Any, promise: dict[str, float]) -> Task:

@@ -71,6 +71,19 @@ def test_horizons_one_after_the_other_add_up_for_a_person_in_both(unit: Any, lef
     assert float(database.ledger.remaining.epsilon) == pytest.approx(left, abs=0.01)
 
 
+def test_the_first_blocks_of_a_person_in_two_tables_are_not_counted() -> None:
+    """They may differ, and then a person would be in more answers than are charged."""
+    rows = {"who": ["a", "b"], "day": [datetime.date(2024, 1, 2), datetime.date(2024, 2, 3)]}
+    time = {"column": "day", "block": "month"}
+    table = {"source": pa.table(rows), "rows_per_person": 1, "time": time}
+    ledger = {"path": ":memory:", "epsilon": 10}
+    database = dp.connect({"ledger": ledger, "unit": {"person": "who"}, "tables": {"visits": table, "bills": table}})
+    asked = {"every": "month", "times": 2, "epsilon": 1, "delta": 0, "first": "2024-01", "blocks_per_person": 1}
+    database.explain_standing("SELECT COUNT(*) AS n FROM visits", **asked)
+    with refuses(NotAllowed, "standing-turns"):
+        database.explain_standing("SELECT COUNT(*) AS n FROM visits v JOIN bills b ON v.who = b.who", **asked)
+
+
 def test_the_same_question_is_not_opened_twice_while_its_horizon_lasts() -> None:
     database, day = clinic(PERSON), datetime.date(2024, 1, 5)
     one = database.standing(Q, every="month", times=3, epsilon=1, today=day)

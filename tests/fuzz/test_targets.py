@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fuzz import ledger, policy, sql
+from fuzz import http, ledger, policy, sql, tasks
 from fuzz.__main__ import TARGETS, Campaign, opened
 from fuzz.oracle import CANARY, Broken
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -20,6 +20,9 @@ from discreet import closing
 from discreet.datasets.database import Database
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import NotAllowed
+from discreet.gateway.books.tokens import ROLES, Caller
+from discreet.gateway.desk.http import Desk
+from discreet.gateway.frames import Frame
 from discreet.ledger import book, opening
 from discreet.shuffle.channel.analyzer import Analyzer
 from discreet.shuffle.channel.shuffler import Shuffler
@@ -29,6 +32,7 @@ SEEDS = {"sql": 10, "cli": 4}
 CHANGES = {"sql": 25, "cli": 12}
 """A question is planned and asked of three clinics, and a command line takes a third of a second."""
 QUICK = {"sql": (5, 4), "cli": (3, 3), "wire": (6, 6), "ledger": (16, 12), "policy": (20, 20), "postgres": (15, 40)}
+QUICK |= {"http": (20, 20), "tasks": (16, 20)}
 """So many seeds and changes are tried in the quick tests."""
 
 
@@ -353,4 +357,86 @@ def test_bugs_around_the_command_line_are_seen(tmp_path: Path, monkeypatch: pyte
                 patch.setattr(where, bug)
                 with pytest.raises(Broken) as broken:
                     target.check(words)
+            assert broken.value.kind.startswith(kind)
+
+
+def answers_with(change: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A desk whose replies of the vault are changed."""
+    sound = Desk._call
+
+    async def call(self: Desk, *given: Any, **named: Any) -> Any:
+        return change(await sound(self, *given, **named))
+
+    return call
+
+
+def fails(frame: Any) -> Any:
+    raise KeyError("value")
+
+
+def quotes(frame: Any) -> Any:
+    return Frame(frame.header, frame.body[:-1] + f', "note": "{CANARY}"}}'.encode())
+
+
+@pytest.mark.slow
+def test_bugs_around_http_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with made("http", tmp_path) as target:
+        reads = http.Request("alice", "GET", "/v1/me")
+        page = http.Request("alice", "GET", "/ask", query=b"sql=%3Czq7x%20")
+        asks, refused = target.seeds[0], target.seeds[0]._replace(body=b'{"sql": "SELECT COUNT(*) FROM nowhere"}')
+        for where, bug, one, kind in (
+            ("discreet.gateway.desk.http.Desk._call", answers_with(fails), reads, "GET /v1/me answers 500"),
+            ("discreet.gateway.desk.http.Desk._call", answers_with(quotes), reads, "/v1/me says a value of the data"),
+            ("discreet.gateway.desk.http.SAFE", (), reads, "GET /v1/me is sent without headers"),
+            ("discreet.gateway.books.tokens.holder", lambda store, *_: target_owner(), nobody(reads), "/v1/me answers"),
+        ):
+            target.check(one)
+            with monkeypatch.context() as patch:
+                patch.setattr(where, bug)
+                with pytest.raises(Broken) as broken:
+                    target.check(one)
+            assert broken.value.kind.startswith(kind)
+        assert "200" in target.check(page)
+        monkeypatch.setattr(target._desk._transport.app._console._templates, "autoescape", False)
+        monkeypatch.setattr(target._desk._transport.app._console._templates, "cache", {})
+        with pytest.raises(Broken, match="holds markup"):
+            target.check(page)
+        for one, charged in ((reads, 1), (refused, 1), (asks._replace(who="vera"), 1)):
+            with pytest.raises(Broken, match="charge"):
+                target._check_charges(one, 400 if one is refused else 200, charged)
+
+
+def nobody(request: Any) -> Any:
+    return request._replace(who="a stranger")
+
+
+def target_owner() -> Any:
+    return Caller(account="olga", role="owner", scopes=frozenset(ROLES["owner"]), token="x")
+
+
+@pytest.mark.slow
+def test_bugs_around_tasks_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with made("tasks", tmp_path) as target:
+        sound = {one.kind: one for one in reversed(target.seeds)}
+        other = sound["survey"]._replace(content=sound["survey"].content.replace(b'"epsilon":1', b'"epsilon":2'))
+        card = sound["card.md"]._replace(content=sound["card.md"].content + b" ")
+        survey = dp.local.from_task(sound["survey"].content)
+        plan = tasks.load_plan
+        for where, bug, one, kind in (
+            ("discreet.local.from_task", lambda data, memory: survey, other, "a survey is read as another one"),
+            ("discreet.local.from_task", lambda data, memory: {}[data], other, "KeyError from"),
+            (
+                "fuzz.tasks.load_plan",
+                lambda path: (tmp_path / "x").write_text("x") and plan(path),
+                sound["plan"],
+                "reading",
+            ),
+            ("discreet.publication.verifying.digest", lambda data: "same", sound["card.md"], "a publication whose"),
+            ("discreet.publication.verifying.Checked.holds", True, card, "a publication whose card.md is changed"),
+        ):
+            target.check(one)
+            with monkeypatch.context() as patch:
+                patch.setattr(where, bug)
+                with pytest.raises(Broken) as broken:
+                    target.check(one)
             assert broken.value.kind.startswith(kind)
