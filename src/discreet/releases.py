@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee
 
@@ -45,7 +47,9 @@ class Release:
 
     def __str__(self) -> str:
         found = [f"found privately: {', '.join(self.found)}"] if self.found else []
-        return "; ".join([self._value_text(), *self.notes(), *found])
+        with np.printoptions(threshold=20):  # of a long array, the first and last numbers
+            shown = self._value_text()
+        return "; ".join([shown, *self.notes(), *found])
 
     def _value_text(self) -> str:
         """The value as people read it."""

@@ -55,6 +55,7 @@ class Density(Released):
     release: Release
     damping: Floats | None = None
     smoothed: float | None = None
+    names: tuple[str, ...] = ()
 
     @property
     def bandwidth(self) -> tuple[float, ...]:
@@ -294,7 +295,9 @@ class Density(Released):
         return self.features.axes
 
     def plot(self, path: str | None = None, *, title: str | None = None) -> Any:
-        """The curve with its band, or a map of two columns; saved when a path is given."""
+        """The curve with its band, or a map of two columns, with their names if it is of a table. Saved if a path is
+        given.
+        """
         from discreet.functions.pictures import density_plot
 
         return density_plot(self, path, title)

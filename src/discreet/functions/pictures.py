@@ -37,6 +37,8 @@ def density_plot(density: Any, path: str | None, title: str | None) -> Any:
         (x, y), heights = density.grid(128)
         shown = panel.pcolormesh(x, y, heights.T, cmap="Blues", shading="nearest")
         figure.colorbar(shown, ax=panel, label="density")
+    for label, name in zip((panel.set_xlabel, panel.set_ylabel), density.names, strict=False):
+        label(name.replace("$", r"\$"))
     text = (title or str(density.guarantee)).replace("$", r"\$")  # matplotlib would set a formula between two
     panel.set_title(text + below_title(density), fontsize=10)
     return save_figure(figure, path)

@@ -204,7 +204,9 @@ def known_table(model: Any, X: Data, width: int | None = None) -> Any:
     array, _ = table_of(_as_fitted(model, X), many)
     if array.shape[1] != many:
         expected = f"{type(model).__name__} is expecting {many} features as input"
-        raise InvalidArgument(f"X has {array.shape[1]} features, but {expected}.", code="wrong-shape")
+        named = ", ".join(one.name for one in getattr(model, "columns_", ()))
+        hint = f" Or pass a table with the columns {named}." if named else ""
+        raise InvalidArgument(f"X has {array.shape[1]} features, but {expected}.{hint}", code="wrong-shape")
     return array
 
 

@@ -291,7 +291,7 @@ def density(
 
     def finish(release: Release) -> Any:
         drawn = release.value
-        made = Density(process, np.asarray(drawn["coefficients"]), float(drawn["size"]), release)
+        made = Density(process, np.asarray(drawn["coefficients"]), float(drawn["size"]), release, names=tuple(columns))
         return made.smooth_by_rule() if bandwidth is None else made
 
     return rows.drawing(

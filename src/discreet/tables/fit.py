@@ -309,8 +309,9 @@ def _feature(name: str, kind: str, what: Any) -> Feature:
         return Feature(name, kind, choices=tuple(what))
     if kind not in ("integer", "number", "boolean", "date", "timestamp"):
         raise InvalidArgument(
-            f'{name} is text. List its choices: features={{"{name}": ["a", "b"], …}}. If it holds numbers in a file '
-            f'without types, declare that: features={{"{name}": (0, 100), …}}, or types={{"{name}": "number"}} in dp.table.',
+            f'{name} is text. List its choices: features={{"{name}": ["a", "b"], …}}. If it holds numbers, in a file '
+            f'without types, give its range: features={{"{name}": (0, 100), …}}, or types={{"{name}": "number"}} in '
+            "dp.table.",
             code="choices-missing",
         )
     if what is None:

@@ -64,6 +64,10 @@ class PrivateTable(Closed):
     def __init__(self, methods: Methods) -> None:
         self._methods = methods
 
+    def __repr__(self) -> str:
+        named = ", ".join(f"{name} ({kind})" for name, kind in self.columns.items())
+        return f"<a private table: {named}; protects {self._methods.ledger.protects}>"
+
     @property
     def columns(self) -> dict[str, str]:
         """The names and types of the columns."""

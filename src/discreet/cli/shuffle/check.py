@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -61,11 +61,18 @@ def _facts(task: Task) -> dict[str, str]:
     return {
         "kept": f"The noise keeps ε = {float(task.epsilon):g}, δ = {float(task.delta):g}.",
         "promise": task.promise,
+        "error": expected_error(protocol),
         "protocol": f"{protocol.kind}; takes {protocol.takes}",
         "hash": task.hash.hex(),
         "task": f"{len(task.canonical):,} bytes",
         "report": f"{shape.report:,} bytes: {shape.messages:,} messages of {length}, sealed twice; and a token",
     }
+
+
+def expected_error(protocol: Any) -> str:
+    """How wrong the result will be if all clients report."""
+    amount = protocol.error(0.95).amount
+    return "No error is known." if amount is None else f"Each number will be within ± {amount:,.3g} (95%)."
 
 
 def _compare(found: bytes, pinned: str | None) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from discreet.cli.shuffle.check import expected_error
 from discreet.cli.shuffle.options import ASKED, PROMISED, SERVED, TaskFile, files_of
 from discreet.errors import InvalidArgument
 
@@ -139,6 +140,9 @@ def write_task(
         admission.save_key(signer, files.issuer_key)
     task.save(path)
     print(f"{path}: the task, for everybody. {protocol.minimum} reports or more are released, no fewer.")
+    print(expected_error(protocol))
+    if 4 * protocol.error(0.95).amount > protocol.minimum:
+        print(f"That is too much for counts of {protocol.minimum:,} reports. Ask more people, or use a larger ε.")
     print(f"{files.shuffler_key}: for the shuffler only.\n{files.analyzer_key}: for the analyzer only.")
     if signer:
         print(f"{files.issuer_key}: for the issuer only.")
