@@ -83,12 +83,12 @@ class Served(House):
         return as_user(os.geteuid() if user is None else user, self.python, *COMMAND, *words)
 
     def children(self, parent: int | None = None) -> dict[str, int]:
-        """The processes of the vault, the desk and the workers, by the names of their programs."""
+        """The processes "vault.vault", "desk.process" and "vault.worker", by where their programs are."""
         found = {}
         parent = self.process.pid if parent is None else parent
         for number in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
             words = Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")
-            found[words[words.index(b"-m") + 1].decode().rpartition(".")[2]] = int(number)
+            found[words[words.index(b"-m") + 1].decode().removeprefix("discreet.gateway.")] = int(number)
         return found
 
     def post(self, token: str, sql: str, key: str | None = None, **given: Any) -> httpx.Response:

@@ -205,8 +205,12 @@ def status(number: int) -> dict[str, list[str]]:
 def test_each_process_has_its_user_and_nothing_else(running):
     assert running.post(running.token, COUNT).status_code == 200
     children = running.children()
-    workers = running.children(children["vault"])
-    for number, user in ((children["vault"], VAULT), (workers["worker"], VAULT), (children["desk_process"], DESK)):
+    workers = running.children(children["vault.vault"])
+    for number, user in (
+        (children["vault.vault"], VAULT),
+        (workers["vault.worker"], VAULT),
+        (children["desk.process"], DESK),
+    ):
         shown = status(number)
         assert shown["Uid"] == shown["Gid"] == [str(user)] * 4
         assert shown["Groups"] == []
@@ -218,13 +222,13 @@ def test_each_process_has_its_user_and_nothing_else(running):
 
 @pytest.mark.slow
 def test_the_desk_is_told_no_place_and_no_password(running):
-    desk = Path(f"/proc/{running.children()['desk_process']}")
+    desk = Path(f"/proc/{running.children()['desk.process']}")
     told = (desk / "environ").read_bytes() + (desk / "cmdline").read_bytes()
     assert b"hunter2" not in told
     assert str(running.folder).encode() not in told
     opened = [os.readlink(one) for one in (desk / "fd").iterdir()]
     assert not [one for one in opened if one.startswith(f"{running.folder}/clinic")]
-    vault = Path(f"/proc/{running.children()['vault']}")
+    vault = Path(f"/proc/{running.children()['vault.vault']}")
     assert b"hunter2" in (vault / "environ").read_bytes()  # the same test finds it where it is
 
 
@@ -245,7 +249,7 @@ def test_a_process_of_the_desk_can_open_nothing(running):
 def test_the_socket_is_for_the_desk_alone(running):
     from discreet.gateway.frames import packed
 
-    vault = Path(f"/proc/{running.children()['vault']}/cmdline").read_bytes().split(b"\0")
+    vault = Path(f"/proc/{running.children()['vault.vault']}/cmdline").read_bytes().split(b"\0")
     [path] = [word.decode() for word in vault if word.endswith(b"/vault")]
     assert stat.S_ISSOCK(os.stat(path).st_mode)
     health = packed({"id": 1, "verb": "health"}).hex()
@@ -347,8 +351,8 @@ def test_a_first_run_is_isolated_as_the_gateway_is(monkeypatch):
                 users = {
                     name: os.stat(f"/proc/{number}").st_uid for name, number in house.children(process.pid).items()
                 }
-                assert users["process"] == VAULT
-                assert users["desk_process"] == DESK
+                assert users["setup.process"] == VAULT
+                assert users["desk.process"] == DESK
                 with httpx.Client(base_url=link.partition("/login")[0], trust_env=False, timeout=60) as client:
                     client.post("/login", data={"link": link})
                     form = {"form": re.search(r'name="form" value="([^"]+)"', client.get("/setup").text)[1]}

@@ -95,7 +95,7 @@ def test_a_stop_lets_questions_finish(running):
         running.post(running.token, question(0, 0))
 
 
-@pytest.mark.parametrize("which", ["desk_process", "vault"])
+@pytest.mark.parametrize("which", ["desk.process", "vault.vault"])
 def test_a_process_that_is_killed_is_started_again(running, which):
     """A client whose connection broke asks again with the same key, which costs nothing more."""
     sql = question(1, 1)

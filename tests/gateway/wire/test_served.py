@@ -174,7 +174,7 @@ def test_a_vault_that_was_killed_forgets_sessions(start: Callable[..., Gateway])
     gateway = start()
     with psycopg.connect(gateway.dsn(), autocommit=True) as connection:
         connection.execute(COUNT)
-        vault = gateway.children()["vault"]
+        vault = gateway.children()["vault.vault"]
         os.kill(vault, signal.SIGKILL)
         wait_until(lambda: not _is_alive(vault))
         with pytest.raises(psycopg.Error):
