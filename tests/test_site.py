@@ -28,7 +28,9 @@ BEYOND = """() => {
     }
     const wide = [...document.querySelectorAll('article *')].filter(part => {
         const box = part.getBoundingClientRect()
-        return box.width > 1 && box.right > width + 1 && !held(part)
+        const right = Math.max(box.right, box.left + part.scrollWidth)
+        const scrolls = ['auto', 'scroll'].includes(getComputedStyle(part).overflowX)
+        return box.width > 1 && right > width + 1 && !scrolls && !held(part)
     })
     const page = document.documentElement.scrollWidth > innerWidth ? ['the page'] : []
     return page.concat(wide.map(part => part.outerHTML.slice(0, 80)))
