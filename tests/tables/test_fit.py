@@ -79,7 +79,7 @@ def test_a_csv_file_takes_its_types_from_what_the_fit_declares(tmp_path: Any) ->
     assert "age, cost, city" in str(told.value)
     line = dp.learn.LinearRegression(epsilon=2, delta=1e-6, target_bound=(0, 5000))
     assert abs(table.fit(line, features={"age": (0, 120)}, target="cost").predict(named).mean() - 2500) < 400
-    model.fit(np.ones((9, 2)), np.ones(9))  # an array forgets the columns of the table
+    model.fit(np.ones((9, 5)), np.ones(9))  # an array forgets the columns of the table
     assert not hasattr(model, "columns_")
 
 
