@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 
 import discreet as dp
@@ -61,6 +62,34 @@ def test_ranges_and_choices_make_a_good_model() -> None:
     rows = np.column_stack([known["age"], known["cost"], *(known["city"] == city for city in CITIES)]).astype(float)
     assert model.score(rows, known["readmitted"]) > 0.75
     assert model.coef_[0, 0] > 0
+
+
+def test_a_csv_file_takes_its_types_from_what_the_fit_declares(tmp_path: Any) -> None:
+    known = pa.table({name: visits()[name] for name in ("patient_id", "age", "cost", "city", "readmitted")})
+    pyarrow.csv.write_csv(known, tmp_path / "visits.csv")
+    table, _ = opened(tmp_path / "visits.csv")
+    assert "cost (text)" in repr(table)
+    features = {"age": (0, 120), "cost": (0, 5000), "city": CITIES}
+    model = dp.learn.LogisticRegression(epsilon=2, delta=1e-6, classes=[0, 1])
+    table.fit(model, features=features, target="readmitted")
+    named = known.select(["city", "cost", "age", "patient_id"])  # in another order, with one column more
+    assert np.mean(model.predict(named) == visits()["readmitted"]) > 0.75
+    with refuses(dp.InvalidArgument, "wrong-shape") as told:
+        model.predict(np.ones((2, 3)))
+    assert "age, cost, city" in str(told.value)
+    line = dp.learn.LinearRegression(epsilon=2, delta=1e-6, target_bound=(0, 5000))
+    assert abs(table.fit(line, features={"age": (0, 120)}, target="cost").predict(named).mean() - 2500) < 400
+    model.fit(np.ones((9, 5)), np.ones(9))  # an array forgets the columns of the table
+    assert not hasattr(model, "columns_")
+
+
+def test_classes_of_another_type_than_their_column_are_refused() -> None:
+    table, ledger = opened()
+    for classes, target in (([0, 1], "city"), (["no", "yes"], "readmitted")):
+        model = dp.learn.LogisticRegression(epsilon=1, delta=1e-6, classes=classes)
+        with refuses(dp.InvalidArgument, "column-type"):
+            table.fit(model, features={"age": (0, 120)}, target=target)
+    assert not ledger.entries()
 
 
 def test_an_additive_model_takes_ranges_and_choices_as_they_are() -> None:

@@ -57,9 +57,9 @@ class Audit:
         return self.claimed is None or (self.epsilon_lower <= self.claimed and self.delta_lower <= self.delta)
 
     def __str__(self) -> str:
-        claim = "nothing claimed" if self.claimed is None else f"claimed ε = {self.claimed:.6g}"
         verdict = "passed" if self.passed else "FIRED: the claim is false"
-        lines = [f"{verdict}; {claim}, δ = {self.delta:.4g}", str(self.finding)]
+        claim = f"{verdict}; claimed ε = {self.claimed:.6g}" if self.claimed is not None else "nothing claimed"
+        lines = [f"{claim}, δ = {self.delta:.4g}", str(self.finding)]
         if (found := self.delta_finding) is not None:
             at = f"at ε = {found.epsilon:.4g} (confidence {found.confidence:.10g})"
             lines.append(f"δ ≥ {self.delta_lower:.4g} {at}: {found.event}")
