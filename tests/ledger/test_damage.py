@@ -542,7 +542,7 @@ def test_a_connection_that_was_cut_is_made_again(place):
             [(process,)] = execute("SELECT pg_backend_pid()")
         other = place.open()
         with other._store.transaction(write=False) as execute:
-            execute("SELECT pg_terminate_backend(?)", process)
+            execute("SELECT pg_terminate_backend(?, 10000)", process)  # waits until it has ended
         other.close()
     else:
         ledger.close()
