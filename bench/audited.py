@@ -180,7 +180,7 @@ def oracle(kind: Any, seen: Callable[[Any, Any], Any]) -> Callable[[bool], Attac
         def draw(data: int, size: int) -> Any:
             return seen(drawn, drawn._draw(np.full(size, data, dtype=np.int64)))
 
-        return Attack(draw, 0, 1, EPSILON, 20_000_000)
+        return Attack(draw, 0, 1, EPSILON, 10_000_000)
 
     return build
 

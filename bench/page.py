@@ -151,7 +151,12 @@ THEMES = (
         "audits",
         "Audits and start-up",
         "Attacks on our own mechanisms and models, and what it takes to install and import the package.",
-        {"audits": "audits", "model_audits": "model_audits", "install": "install"},
+        {
+            "audits": "audits",
+            "audits-more": "audits --more",
+            "model_audits": "model_audits",
+            "install": "install",
+        },
     ),
 )
 """The pages, in the order of the navigation."""

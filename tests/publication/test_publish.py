@@ -275,6 +275,7 @@ def changed(words: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
         ("tables.by_city.epsilon", None, "plan-missing-key"),
         ("tables.by_city.sql", None, "plan-missing-key"),
         ("tables.By City", {"sql": "SELECT 1", "epsilon": 1}, "plan-name"),
+        ("tables.a/b", {"sql": "SELECT 1", "epsilon": 1}, "plan-name"),
         ("tables.people", {"sql": "SELECT 1", "epsilon": 1}, "duplicates"),
         ("cubes.city_sex.by", None, "plan-missing-key"),
         ("cubes.city_sex.by", 5, "plan-missing-key"),
@@ -316,6 +317,9 @@ def test_plans_that_need_criteria_or_publish_nothing_are_refused(plan: Plan, cli
     twice["synthetic"]["others"] = dict(twice["synthetic"]["people"])
     with refuses(dp.InvalidArgument, "plan-selected-twice"):
         plan_in(twice, None)
+    del twice["synthetic"]["others"]["tries"]
+    last = plan_in(twice, None).parts[-1]  # nothing that follows tells how long it took
+    assert (last.name, last.is_selected) == ("people", True)
     with refuses(dp.InvalidArgument, "plan-file"):
         load_plan(clinic / "none.toml")
     (clinic / "bad.toml").write_text("title = ")

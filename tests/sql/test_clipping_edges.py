@@ -244,3 +244,40 @@ def test_numbers_of_a_kind_have_one_scale(columns, weights):
         clip = plan.clipping.clip(tuple(own[min(place, len(own) - 1)] for own in plan.clipping.limits))
         scales = {*zip(plan.clipping.basis.kinds, clip.sizes, clip.shifts, clip.factors, strict=True)}
         assert len(scales) == len(plan.clipping.limits)
+
+
+SIGNED = {"rising": [0, 5], "both": [-5, 5]}
+
+
+def clipped(column: str, neighbors: str = "add_or_remove") -> Any:
+    """The clip of sums by group of a column whose range is declared, and the rows of a person are not."""
+    rows = {"who": ["a", "b"], "k": ["x", "y"], "rising": [1, 2], "both": [1, -2]}
+    columns: dict[str, Any] = {name: {"between": ends} for name, ends in SIGNED.items()} | {
+        "k": {"choices": ["x", "y"]}
+    }
+    policy = {
+        "ledger": {"path": ":memory:", "epsilon": 10, "delta": 1e-3},
+        "unit": {"person": "who", "neighbors": neighbors},
+    }
+    database = dp.connect(policy | {"tables": {"t": {"source": pa.table(rows), "version": "1", "columns": columns}}})
+    return database, f"SELECT k, SUM({column}) AS s FROM t GROUP BY k"
+
+
+@pytest.mark.parametrize(("column", "factor"), [("rising", 2), ("both", 4)])
+def test_a_replaced_person_with_values_of_both_signs_moves_twice_as_far(column: str, factor: int) -> None:
+    """In L2: what is taken off and what is added point the same way at most if no value is negative."""
+    squares = []
+    for neighbors in ("add_or_remove", "replace"):
+        database, text = clipped(column, neighbors)
+        clipping = database.plan(text, epsilon=1).clipping
+        clip = clipping.in_squares(clipping.example(), 1000)
+        squares.append(float(clipping.sensitivity(clip).exact) ** 2)
+    assert squares[1] == pytest.approx(factor * squares[0])
+
+
+def test_finding_limits_is_a_part_of_the_price() -> None:
+    database, text = clipped("both")
+    database.sql(text, epsilon=1)
+    spent = [entry.guarantee.epsilon_at(delta=1e-6) for entry in database.ledger.entries() if entry.kind == "charge"]
+    assert len(spent) >= 2
+    assert sum(spent) <= 1 + 1e-9
