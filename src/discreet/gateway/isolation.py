@@ -75,8 +75,8 @@ def users_of(settings: Settings) -> tuple[User, User]:
         missing = [name for name, user in zip(settings.users, (vault, desk), strict=True) if user is None]
         made = " && ".join(f"useradd --system --user-group --no-create-home {name}" for name in dict.fromkeys(missing))
         raise InvalidArgument(
-            f"there is no user {' and no user '.join(missing)}: create what is missing with {made}, or name other users "
-            "in [gateway]",
+            f"there is no user {' and no user '.join(missing)}: create what is missing with {made}, or name other "
+            "users in [gateway]",
             code="gateway-users",
         )
     return vault, desk

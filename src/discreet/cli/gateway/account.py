@@ -308,7 +308,8 @@ def list_accounts(ctx: typer.Context, as_json: AsJson = False) -> None:
         _say(f"Late answers: {late['count']}, allowed: {late['allowed']}. Time has told at most {late['bits']:g} bits.")
         if late["count"]:
             _say("So that the next ones are ready in time, write a longer answer_after: discreet serve … --calibrate")
-        stopped = f"All charged questions are stopped. When you have looked: discreet account {ctx.obj or find_policy()} resume"
+        resume = f"discreet account {ctx.obj or find_policy()} resume"
+        stopped = f"All charged questions are stopped. When you have looked: {resume}"
         for alert in (found["alert"], stopped if found["stopped"] else None):
             if alert:
                 _say(alert)
