@@ -216,13 +216,13 @@ def as_vault(policy: Policy, settings: Settings) -> Iterator[None]:
     if os.geteuid() != 0:
         yield
         return
+    user = _user(settings.users[0])
+    folders = {str(Path(path).parent) for path in _places(policy, settings)}
     try:
-        user = _user(settings.users[0])
-        folders = {str(Path(path).parent) for path in _places(policy, settings)}
-        able = all(one.write for one in access(folders, user).values())
+        able = user is not None and all(one.write for one in access(folders, user).values())
     except InvalidArgument:
         able = False
-    if not able:
+    if user is None or not able:
         yield
         return
     groups, home = os.getgroups(), os.environ.get("HOME")

@@ -149,7 +149,7 @@ async def limits_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
     return _page(visit, "setup/limits.html", 2, refusal, values=values, odds=odds)
 
 
-_EXAMPLES = (0.5, 1.0, 3.0, 5.0, 10.0)
+_EXAMPLES = (0.5, 1.0, 3.0, 5.0)
 
 
 def _belief(epsilon: float) -> float:
