@@ -239,3 +239,56 @@ def test_a_policy_is_for_its_owner_to_read(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("patient_id,age\n7,30\n")
     init_command.main([tmp_path / "t.csv"], tmp_path / "policy.toml")
     assert (tmp_path / "policy.toml").stat().st_mode & 0o077 == 0
+
+
+def written_numbers(folder: Path, *cells: str) -> tuple[Any, list[Any], list[Any]]:
+    """How numbers are said to be written in a file of one column, their type, and the values that are read."""
+    path, out = folder / "costs.csv", folder / "costs.toml"
+    path.write_text("who;cost\n" + "".join(f"p{n};{cell}\n" for n, cell in enumerate(cells)), "utf-8")
+    out.unlink(missing_ok=True)
+    init_command.main([path], out, person="who", header=True)
+    words = tomllib.loads(out.read_text("utf-8"))["tables"]["costs"]
+    kinds = {name: one["type"] for name, one in words.get("columns", {}).items()}
+    declared = text_drafts.TextFormat(**words.get("format", {}))
+    engine = text_drafts.DuckDB({"t": path}, types={"t": {"who": "text", **kinds}}, formats={"t": declared})
+    read = [row[0] for row in engine.rows(f"SELECT cost FROM {engine.relations['t']}")]
+    return words.get("format", {}), list(kinds.values()), read
+
+
+@pytest.mark.parametrize(
+    ("cells", "declared", "values"),
+    [
+        (["1.234,50", "12,5", "999"], {"decimal": ",", "thousands": "."}, [1234.5, 12.5, 999]),
+        (["1,234.50", "12.5", "1,234,567"], {"thousands": ","}, [1234.5, 12.5, 1234567]),
+        (["1,234", "12", "12,345"], {"thousands": ","}, [1234, 12, 12345]),
+        (["0,125", "1,234", "2,5"], {"decimal": ","}, [0.125, 1.234, 2.5]),
+        (["1'234.50", "12", "2.25"], {"thousands": "'"}, [1234.5, 12, 2.25]),
+        (["1 234,50", "12", "2,25"], {"decimal": ",", "thousands": " "}, [1234.5, 12, 2.25]),
+        (["1.234", "1.5", "12"], {}, [1.234, 1.5, 12]),
+    ],
+)
+def test_marks_of_thousands_are_found(cells: list[str], declared: Any, values: list[Any], tmp_path: Path) -> None:
+    assert written_numbers(tmp_path, *cells) == (declared, ["number"], values)
+
+
+def test_one_row_does_not_decide_how_numbers_are_written(tmp_path: Path) -> None:
+    declared, kinds, read = written_numbers(tmp_path, *["1.5"] * 200, "1,234.5")
+    assert (declared, kinds) == ({}, ["number"])
+    assert read == [1.5] * 200 + [None]
+
+
+@pytest.mark.parametrize(("encoding", "name"), [("cp1252", "WINDOWS-1252"), ("utf-16", "UTF-16")])
+def test_another_encoding_is_refused_with_the_command_that_converts(encoding: str, name: str, tmp_path: Path) -> None:
+    path = tmp_path / "my visits.csv"
+    path.write_bytes("patient;city\n1;Köln\n2;Münster\n3;Haifa\n".encode(encoding))
+    with refuses(InvalidArgument, "source-encoding") as refused:
+        init_command.main([path], tmp_path / "policy.toml", person="patient", header=True)
+    assert f"iconv -f {name} -t UTF-8 '{path}'" in str(refused.value)
+    assert not (tmp_path / "policy.toml").exists()
+
+
+def test_a_single_line_in_another_encoding_does_not_refuse_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "visits.csv"
+    path.write_bytes(b"patient;cost\n" + b"1;2.5\n" * 200 + b"\xfc;1.5\n")
+    init_command.main([path], tmp_path / "policy.toml", person="patient", header=True)
+    assert (tmp_path / "policy.toml").exists()

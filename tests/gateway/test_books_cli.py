@@ -130,7 +130,7 @@ def test_it_finds_the_policy_of_the_folder(policy: Path, capsys: pytest.CaptureF
 def test_all_stop_and_go_on(policy: Path, run) -> None:
     assert run("suspend")[2] == 0
     assert json.loads(run("list", "--json")[0])["stopped"]
-    assert "stopped" in run("list")[1]
+    assert re.search(r"stopped\. When you have looked: discreet account \S+ resume", run("list")[1])
     assert run("resume")[2] == 0
     assert not json.loads(run("list", "--json")[0])["stopped"]
 

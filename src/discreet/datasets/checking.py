@@ -5,6 +5,7 @@ the budget pays for, and what is wrong with files. All of it follows from declar
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -219,11 +220,13 @@ def _problems_of_files(path: Path, policy: Policy) -> Iterator[Problem]:
     file = path.expanduser()
     urls = [one for one in (policy.engine.url, policy.ledger) if isinstance(one, str) and one.startswith(URLS)]
     if any(urlsplit(url).password for url in urls) and file.stat().st_mode & _OTHERS:
-        yield Problem(f"{path} contains a password, and others can read it. Run: chmod 600 {path}")
+        yield Problem(f"{path} contains a password, and others can read it. Run: chmod 600 {shlex.quote(str(path))}")
     for name, table in policy.tables.items():
         source = Path(table.source) if isinstance(table.source, str) and policy.engine.kind == "duckdb" else None
         if source is not None and source.exists() and not table.public and source.stat().st_mode & stat.S_IROTH:
-            yield Problem(f"Everybody on this machine can read the rows of {name}. Run: chmod o-rwx {table.source}")
+            yield Problem(
+                f"Everybody on this machine can read the rows of {name}. Run: chmod o-rwx {shlex.quote(str(source))}"
+            )
     if isinstance(policy.ledger, str) and not policy.ledger.startswith(URLS):
         yield from _problems_of_ledger(Path(policy.ledger))
 

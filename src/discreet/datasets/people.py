@@ -30,6 +30,7 @@ _ELSEWHERE = (
         "mitarbeiter",
         "versicherten",
         "personen",
+        "patienten",
         "pacient",
         "bolnik",
         "oseba",

@@ -31,7 +31,7 @@ QUESTIONS = 1000
 """Without `delta_per_question`, a question may use the ledger's δ divided by this."""
 _TABLE = ("source", "format", "public", "person", "through", *BOUNDS, "version", "columns", "hierarchies", "time")
 _COLUMN = ("type", "between", "choices", "frequency", "other", "format")
-_FORMAT = ("header", "separator", "names", "decimal")
+_FORMAT = ("header", "separator", "names", "decimal", "thousands")
 _TIME = ("column", "block", "arrived", "late")
 _ANSWERS = tuple(one.name for one in fields(AnswerRules))
 _UNIT = ("person", "group", "row", "rows", "groups", "by", "neighbors", "per", "lives_in")

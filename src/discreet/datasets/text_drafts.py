@@ -9,17 +9,19 @@ from __future__ import annotations
 import csv
 import datetime
 import re
+import shlex
+import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from discreet.engines.duckdb.dialect import quote
 from discreet.engines.duckdb.engine import DuckDB
-from discreet.engines.duckdb.text_files import LONGEST_HEADER, Csv, likely_separator, open_text, read_date
+from discreet.engines.duckdb.text_files import LONGEST_HEADER, Csv, likely_separator, open_text, plain_number, read_date
 from discreet.engines.text_format import BLANKS, TextFormat
 from discreet.errors import InvalidArgument
 
@@ -33,6 +35,17 @@ _WHOLE = 0.99
 """Numbers are whole numbers if this part of them is. Others are rounded."""
 _ZEROS = 0.01
 """A column is text if more than this part of its numbers begins with a zero, as those of postal codes do."""
+_NOTABLE = 0.01
+"""What decides how numbers are written, or that a file is not UTF-8, is seen in at least this part of it."""
+_NUMBERS = {
+    "point": TextFormat(),
+    "point, thousands by comma": TextFormat(thousands=","),
+    "comma": TextFormat(decimal=","),
+    "comma, thousands by point": TextFormat(decimal=",", thousands="."),
+    "point, thousands by apostrophe": TextFormat(thousands="'"),
+    "comma, thousands by blank": TextFormat(decimal=",", thousands=" "),
+}
+"""How numbers may be written. Of those that fit equally well, the first."""
 _DATES = (
     *("dd.mm.yyyy", "dd/mm/yyyy", "mm/dd/yyyy", "dd-mm-yyyy", "mm-dd-yyyy", "dd-mon-yyyy", "ddmonyyyy"),
     *("dd.mm.yyyy hh:mi", "dd.mm.yyyy hh:mi:ss", "dd/mm/yyyy hh:mi", "dd/mm/yyyy hh:mi:ss"),
@@ -63,6 +76,8 @@ def draft_text(
 ) -> TextDraft:
     """What files of text seem to be. `header` and `separator` are what their owner knows."""
     lines = _first_lines(files[0], name)
+    for file in files:
+        _check_encoding(file)
     delimiter = separator or _separator_of(lines, files[0])
     first, rest = _cells(lines[:1], delimiter), _cells(lines[1:], delimiter)
     names = first[0] if first else []
@@ -100,6 +115,24 @@ def _first_lines(file: Path, name: str) -> list[str]:
         Csv.opened(name, [file])  # says what is wrong with it
         raise
     return [line for line in lines if line.strip()]
+
+
+def _check_encoding(file: Path) -> None:
+    """Refuse a file in another encoding: lines that are not UTF-8 are left out of every answer."""
+    seen, unreadable, encoding = 0, 0, "WINDOWS-1252"
+    with suppress(EOFError, OSError, zlib.error), open_text(file) as opened:
+        for line in islice(opened, ROWS):
+            seen += 1
+            unreadable += not line.isascii() and any("\udc80" <= one <= "\udcff" for one in line)
+            if seen == 1 and "\0" in line:
+                unreadable, encoding = ROWS, "UTF-16"
+    if unreadable > _NOTABLE * seen:
+        plain = shlex.quote(str(file))
+        raise InvalidArgument(
+            f"{file} is not text in UTF-8, and lines that are not would be left out. Convert it, and use the "
+            f"copy. If it is from a program of Windows: iconv -f {encoding} -t UTF-8 {plain} > utf8.csv",
+            code="source-encoding",
+        )
 
 
 def _separator_of(lines: Sequence[str], file: Path) -> str:
@@ -161,10 +194,10 @@ def _with_types(name: str, source: Path, declared: TextFormat) -> TextDraft:
         ]
     each = iter(found)
     numbers = {column: {test: next(each) for test in tests} for column in columns}
-    comma = any(n["number,"] >= _FITS * n["values"] > n["number"] / _FITS for n in numbers.values())
+    written_as = _numbers_written_as(numbers.values())
     types, dates, told = {}, {}, []
     for column, fitting in numbers.items():
-        kind, written, fits = _proposed(fitting, comma=comma)
+        kind, written, fits = _proposed(fitting, fitting[written_as])
         types[column] = kind
         if written:
             dates[column] = written
@@ -178,8 +211,10 @@ def _with_types(name: str, source: Path, declared: TextFormat) -> TextDraft:
             told.append(f"column {column}: {fractions:,} of {fits:,} numbers are not whole; they will be rounded")
         if written and fitting.get(_swapped(written)) == fits:
             told.append(f"column {column}: days and months cannot be told apart; {written} is written")
-    if comma:
-        declared = TextFormat(**{**vars(declared), "decimal": ","})
+    found_format = _NUMBERS[written_as]
+    if found_format.thousands is not None:
+        told.append(f"numbers have marks between thousands, as in 1{found_format.thousands}234; check thousands")
+    declared = replace(declared, decimal=found_format.decimal, thousands=found_format.thousands)
     return TextDraft(declared=declared, types=types, dates=dates, notes=told)
 
 
@@ -191,24 +226,39 @@ def _tests() -> dict[str, str]:
         "boolean": "lower(trim({0})) IN ('true', 'false')",
         "integer": r"regexp_full_match(trim({0}), '[+-]?\d{{1,18}}')",
         "zeros": r"regexp_full_match(trim({0}), '0\d+')",
-        "number": f"{there} AND TRY_CAST({{0}} AS DOUBLE) IS NOT NULL",
-        "number,": f"{there} AND TRY_CAST(replace({{0}}, ',', '.') AS DOUBLE) IS NOT NULL",
         "date": r"regexp_full_match(trim({0}), '\d{{4}}-\d\d?-\d\d?') AND TRY_CAST({0} AS DATE) IS NOT NULL",
         "timestamp": r"regexp_full_match(trim({0}), '\d{{4}}-\d\d?-\d\d?[ T]\d.*') AND "
         "TRY_CAST({0} AS TIMESTAMP) IS NOT NULL",
     }
+    for written, how in _NUMBERS.items():
+        tests[written] = f"{there} AND TRY_CAST({_of_column(plain_number('@', how))} AS DOUBLE) IS NOT NULL"
     for written in _DATES:
-        read = read_date("@", written, "timestamp").replace("{", "{{").replace("}", "}}").replace("@", "{0}")
-        tests[written] = f"({read}) IS NOT NULL"
+        tests[written] = f"({_of_column(read_date('@', written, 'timestamp'))}) IS NOT NULL"
     return tests
 
 
-def _proposed(fitting: Mapping[str, int], *, comma: bool) -> tuple[str, str, int]:
+def _of_column(text: str) -> str:
+    """SQL about @, as a pattern for the name of a column."""
+    return text.replace("{", "{{").replace("}", "}}").replace("@", "{0}")
+
+
+def _numbers_written_as(columns: Collection[Mapping[str, int]]) -> str:
+    """How the numbers of a file are written: another way than the usual one, if it reads notably more of a column."""
+    found = "point"
+    for written in _NUMBERS:
+        for fitting in columns:
+            gained = fitting[written] - fitting[found]
+            if fitting[written] >= _FITS * fitting["values"] and gained > _NOTABLE * fitting["values"]:
+                found = written
+                break
+    return found
+
+
+def _proposed(fitting: Mapping[str, int], numbers: int) -> tuple[str, str, int]:
     """The type that nearly all values fit, how its dates are written if it has a pattern, and how many values fit."""
     enough = max(1, _FITS * fitting["values"])
     if fitting["zeros"] > _ZEROS * fitting["values"]:
         return "text", "", fitting["values"]
-    numbers = fitting["number," if comma else "number"]
     if numbers >= enough:
         return ("integer" if fitting["integer"] >= _WHOLE * numbers else "number"), "", numbers
     for kind in ("boolean", "date", "timestamp"):

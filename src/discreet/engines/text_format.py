@@ -23,14 +23,15 @@ class TextFormat:
     """The format of a CSV, TSV or TXT file.
 
     Without a `header`, the first line is a row, and `names` are those of the columns: as many as are read of each line.
-    Without a `separator`, it is the one that the line of names has. `decimal` stands before the digits of a fraction.
-    `dates` are the patterns of columns of dates.
+    Without a `separator`, it is the one that the line of names has. `decimal` stands before the digits of a fraction,
+    and `thousands`, if there is one, between groups of three digits. `dates` are the patterns of columns of dates.
     """
 
     header: bool = True
     separator: str | None = None
     names: tuple[str, ...] = ()
     decimal: str = "."
+    thousands: str | None = None
     dates: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
@@ -45,6 +46,11 @@ class TextFormat:
             )
         if self.decimal not in (".", ","):
             raise InvalidArgument('decimal of a format must be "." or ",".', code="not-an-option")
+        if self.thousands not in (None, ".", ",", "'", " ") or self.thousands == self.decimal:
+            raise InvalidArgument(
+                'thousands of a format must be ".", ",", "\'" or " ", and another one than decimal.',
+                code="not-an-option",
+            )
         if not self.header and separator is None:
             raise InvalidArgument(
                 'A file without a line of names needs its separator. Add separator = "," to its format.',
@@ -65,7 +71,7 @@ class TextFormat:
 
     def words(self) -> dict[str, Any]:
         """What differs from a usual file, as a policy says it."""
-        usual = {"header": True, "separator": None, "names": (), "decimal": "."}
+        usual = {"header": True, "separator": None, "names": (), "decimal": ".", "thousands": None}
         return {key: getattr(self, key) for key, value in usual.items() if getattr(self, key) != value}
 
 

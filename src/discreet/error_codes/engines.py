@@ -59,6 +59,11 @@ SOURCES = {
         "The first line names the columns.",
         "`person_id,age,city` as the first line, or a `format` with `header = false`",
     ),
+    "source-encoding": Explained(
+        "`discreet init` or `discreet serve --new` with a text file in another encoding than UTF-8",
+        "Lines that are not UTF-8 are left out of every answer, and nobody would notice.",
+        "a copy in UTF-8: `iconv -f WINDOWS-1252 -t UTF-8 visits.csv > utf8.csv`",
+    ),
     "source-types": Explained(
         "a JSON file whose columns are not declared",
         "Columns and types are never read from the data of a JSON file.",

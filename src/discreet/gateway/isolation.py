@@ -70,20 +70,23 @@ def this_user() -> User:
 
 def users_of(settings: Settings) -> tuple[User, User]:
     """The users of the vault and the desk."""
-    return _user(settings.users[0]), _user(settings.users[1])
+    vault, desk = (_user(name) for name in settings.users)
+    if vault is None or desk is None:
+        missing = [name for name, user in zip(settings.users, (vault, desk), strict=True) if user is None]
+        made = " && ".join(f"useradd --system --user-group --no-create-home {name}" for name in dict.fromkeys(missing))
+        raise InvalidArgument(
+            f"there is no user {' and no user '.join(missing)}: create what is missing with {made}, or name other "
+            "users in [gateway]",
+            code="gateway-users",
+        )
+    return vault, desk
 
 
-def _user(name: str) -> User:
+def _user(name: str) -> User | None:
     try:
         found = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
     except KeyError:
-        if name.isdecimal():
-            return User(int(name), int(name))
-        raise InvalidArgument(
-            f"there is no user {name}: create it with useradd --system --user-group --no-create-home {name}, or name "
-            "other users in [gateway]",
-            code="gateway-users",
-        ) from None
+        return User(int(name), int(name)) if name.isdecimal() else None
     return User(found.pw_uid, found.pw_gid, found.pw_dir)
 
 
@@ -213,13 +216,13 @@ def as_vault(policy: Policy, settings: Settings) -> Iterator[None]:
     if os.geteuid() != 0:
         yield
         return
+    user = _user(settings.users[0])
+    folders = {str(Path(path).parent) for path in _places(policy, settings)}
     try:
-        user = _user(settings.users[0])
-        folders = {str(Path(path).parent) for path in _places(policy, settings)}
-        able = all(one.write for one in access(folders, user).values())
+        able = user is not None and all(one.write for one in access(folders, user).values())
     except InvalidArgument:
         able = False
-    if not able:
+    if user is None or not able:
         yield
         return
     groups, home = os.getgroups(), os.environ.get("HOME")

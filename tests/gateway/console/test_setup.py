@@ -136,6 +136,16 @@ def test_from_data_to_a_policy_that_answers(running: Running, tmp_path: Path) ->
     assert owner.post("/setup/policy").status_code in (400, 403)  # once
 
 
+def test_the_first_run_says_what_epsilon_means_and_how_psql_is_let_in(running: Running) -> None:
+    owner = running.person()
+    decide(owner)
+    assert "73.1% if ε is 1," in owner.get("/setup/limits").text
+    shown = html.unescape(re.search(r"<pre[^>]*>(.*)</pre>", owner.get("/setup/policy").text, re.S)[1])
+    assert "postgres" not in tomllib.loads(shown)["gateway"]
+    switched_on = tomllib.loads(shown.replace("# postgres", "postgres"))
+    assert switched_on["gateway"]["postgres"] == "127.0.0.1:5433"
+
+
 def test_no_value_is_shown_anywhere(running: Running) -> None:
     owner = running.person()
     pages = [owner.get("/setup").text]

@@ -306,7 +306,11 @@ def list_accounts(ctx: typer.Context, as_json: AsJson = False) -> None:
     if not as_json:
         late = found["late"]
         _say(f"Late answers: {late['count']}, allowed: {late['allowed']}. Time has told at most {late['bits']:g} bits.")
-        for alert in (found["alert"], "All charged questions are stopped." if found["stopped"] else None):
+        if late["count"]:
+            _say("So that the next ones are ready in time, write a longer answer_after: discreet serve … --calibrate")
+        resume = f"discreet account {ctx.obj or find_policy()} resume"
+        stopped = f"All charged questions are stopped. When you have looked: {resume}"
+        for alert in (found["alert"], stopped if found["stopped"] else None):
             if alert:
                 _say(alert)
 

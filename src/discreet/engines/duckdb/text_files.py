@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -188,9 +189,22 @@ def _read(value: str, kind: str | None, declared: TextFormat, name: str) -> str:
     """A cell as a value of its type. NULL if it does not fit."""
     if kind in ("date", "timestamp") and name in declared.dates:
         return read_date(value, declared.dates[name], kind)
-    if kind == "number" and declared.decimal != ".":
-        value = f"replace({value}, {quote_text(declared.decimal)}, '.')"
+    if kind in ("integer", "number"):
+        value = plain_number(value, declared, fractions=kind == "number")
     return value if kind in (None, "text", "other") else WORDS["cast"].format(value, detail=TYPES[kind])
+
+
+def plain_number(value: str, declared: TextFormat, *, fractions: bool = True) -> str:
+    """A cell with a number, as SQL writes numbers. Marks of thousands count only between groups of three digits: 1.5 is
+    no 15.
+    """
+    if mark := declared.thousands:
+        shape = rf"[+-]?[1-9]\d{{0,2}}({re.escape(mark)}\d{{3}})+({re.escape(declared.decimal)}\d*)?"
+        joined = f"replace({value}, {quote_text(mark)}, '')"
+        value = f"CASE WHEN regexp_full_match(trim({value}), {quote_text(shape)}) THEN {joined} ELSE {value} END"
+    if fractions and declared.decimal != ".":
+        value = f"replace({value}, {quote_text(declared.decimal)}, '.')"
+    return value
 
 
 def read_date(value: str, written: str, kind: str) -> str:

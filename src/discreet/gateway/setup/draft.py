@@ -59,7 +59,7 @@ class Draft:
     tables: Mapping[str, TableDraft]
     epsilon: float = 5.0
     delta: float = 1e-6
-    answer_after: str = "2s"
+    answer_after: str = "5s"
     question_default: float | None = 0.1
     question_most: float | None = 1.0
     owner: str = "owner"
@@ -264,6 +264,10 @@ def _table_lines(name: str, table: TableDraft, source: Source, person: str) -> I
 def _gateway_lines(draft: Draft, gateway: Mapping[str, Any]) -> list[str]:
     after = "0" if draft.answer_after == "0" else quote(draft.answer_after)
     lines = ["[gateway]", *(f"{name} = {value_text(value)}" for name, value in gateway.items())]
+    if "postgres" not in gateway:
+        lines.append(
+            with_note('# postgres = "127.0.0.1:5433"', "for psql and BI tools: remove the first #, and restart")
+        )
     lines.append(with_note(f"answer_after = {after}", "every charged answer leaves then"))
     question = {"default": draft.question_default, "most": draft.question_most}
     said = [f"{name} = {value_text(value)}" for name, value in question.items() if value is not None]

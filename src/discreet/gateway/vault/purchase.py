@@ -109,7 +109,8 @@ def late_error() -> EngineFailed:
     """What leaves at the end of a slot if no answer did: the same, whatever the reason."""
     return EngineFailed(
         "There is no answer: it was not ready in time, or could not be computed. What the question costs stays "
-        "charged, and to ask again is a new charge. Ask for less, or choose a longer answer_after before you ask.",
+        "charged, and to ask again is a new charge. Ask for less, or choose a longer time before you ask, such as "
+        'answer_after = "10s".',
         code="gateway-late",
     )
 

@@ -14,6 +14,8 @@ from discreet.gateway.console.page import Page
 from discreet.gateway.console.pages.entrance import session_header
 from discreet.gateway.console.visit import Refusal, Visit
 from discreet.gateway.desk.replies import Reply
+from discreet.guarantees.guarantee import Pure
+from discreet.guarantees.meaning.risk import risk
 
 EACH = 40
 """Columns on one page."""
@@ -143,7 +145,16 @@ async def limits_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
     names = {"default": "question_default", "most": "question_most"}
     fields = ("epsilon", "delta", "answer_after", "default", "most", "owner")
     values = {name: visit.form[name] if refusal else _text(known[names.get(name, name)]) for name in fields}
-    return _page(visit, "setup/limits.html", 2, refusal, values=values)
+    odds = [{"epsilon": f"{epsilon:g}", "belief": f"{_belief(epsilon):.1%}"} for epsilon in _EXAMPLES]
+    return _page(visit, "setup/limits.html", 2, refusal, values=values, odds=odds)
+
+
+_EXAMPLES = (0.5, 1.0, 3.0, 5.0)
+
+
+def _belief(epsilon: float) -> float:
+    """What somebody may believe after all answers who believed 50% before."""
+    return risk(Pure(epsilon=epsilon)).posterior(0.5)[1]
 
 
 def _text(value: Any) -> str:
