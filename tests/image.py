@@ -12,11 +12,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.gateway.house import House
-from tests.gateway.served import give_to_vault
-from tests.wheel import ROOT
-
 from discreet import __version__
+
+from .gateway.house import House
+from .gateway.served import give_to_vault
+from .wheel import ROOT
 
 NAME, OWN_BASE = "localhost/discreet-tested", "localhost/discreet-base"
 PACKAGES = "python3,python3-venv,python-is-python3,ca-certificates"

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.wheel import ROOT, built
+from .wheel import ROOT, built
 
 PLACES = ROOT / "build" / "pythons"
 MARKS = "not slow and not spark"

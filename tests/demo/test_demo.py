@@ -198,7 +198,7 @@ def test_an_unknown_story_is_status_2_and_names_those_there_are(capsys: pytest.C
 
 @pytest.mark.slow
 def test_the_main_demo_ends_with_what_to_type_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "QUESTIONS", ())  # tests/test_examples.py asks them all
+    monkeypatch.setattr(run, "QUESTIONS", ())  # tests/pages/test_examples.py asks them all
     console = Console(record=True, width=80, file=io.StringIO())
     run.main(console)
     ending = console.export_text().partition("Type next")[2]

@@ -1,41 +1,27 @@
 """Every public call that takes data, with what an odd record may change in it; and why the others take none.
 
-A new public call joins one of the lists in `calls_*.py`, or says here why it need not: `test_registry` looks.
+A new public call joins one of the lists in `calls/`, or says here why it need not: `test_registry` looks.
 """
 
 from __future__ import annotations
 
-from . import (
-    calls_answers,
-    calls_blocks,
-    calls_functions,
-    calls_learn,
-    calls_local,
-    calls_mechanisms,
-    calls_queries,
-    calls_stats,
-    calls_stats_counts,
-    calls_stats_proportions,
-    calls_stats_regression,
-    calls_studies,
-    calls_tables,
-)
+from .calls import answers, blocks, functions, learn, local, mechanisms, queries, stats, stats_counts, stats_proportions, stats_regression, studies, tables
 from .checking import Call
 
 CALLS: list[Call] = [
-    *calls_queries.CALLS,
-    *calls_mechanisms.CALLS,
-    *calls_learn.CALLS,
-    *calls_functions.CALLS,
-    *calls_local.CALLS,
-    *calls_studies.CALLS,
-    *calls_tables.CALLS,
-    *calls_blocks.CALLS,
-    *calls_answers.CALLS,
-    *calls_stats.CALLS,
-    *calls_stats_regression.CALLS,
-    *calls_stats_counts.CALLS,
-    *calls_stats_proportions.CALLS,
+    *queries.CALLS,
+    *mechanisms.CALLS,
+    *learn.CALLS,
+    *functions.CALLS,
+    *local.CALLS,
+    *studies.CALLS,
+    *tables.CALLS,
+    *blocks.CALLS,
+    *answers.CALLS,
+    *stats.CALLS,
+    *stats_regression.CALLS,
+    *stats_counts.CALLS,
+    *stats_proportions.CALLS,
 ]
 
 _MADE = "a result that the package makes: nobody hands in records"

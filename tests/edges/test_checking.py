@@ -13,8 +13,8 @@ import pytest
 import discreet as dp
 from discreet.rows import columns
 
-from .calls_mechanisms import NUMBER
-from .calls_queries import MIXED, QUERIES
+from .calls.mechanisms import NUMBER
+from .calls.queries import MIXED, QUERIES
 from .checking import Call, quick_containers, quick_records, troubles
 from .containers import NUMBERS, Container
 from .distances import largest, reports

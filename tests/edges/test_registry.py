@@ -26,7 +26,7 @@ def left_out(taking: dict[str, list[str]]) -> list[str]:
 def test_every_public_call_that_takes_data_is_tried() -> None:
     missing = left_out(surface.may_take_data())
     assert not missing, (
-        "These public calls may take data. Add a Call to tests/edges/calls_*.py that tries odd records in each, or a "
+        "These public calls may take data. Add a Call to tests/edges/calls/ that tries odd records in each, or a "
         "line to NO_DATA in tests/edges/registry.py with the reason why it takes none:\n" + "\n".join(missing)
     )
 

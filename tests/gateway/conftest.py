@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .books import Clinic
+from .clinics import Clinic
 
 _spec = importlib.util.spec_from_file_location("ledger_conftest", Path(__file__).parents[1] / "ledger" / "conftest.py")
 _ledger = importlib.util.module_from_spec(_spec)

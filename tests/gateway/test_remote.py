@@ -30,7 +30,7 @@ from discreet.gateway.frames import BadFrame, Frame, refusal
 from discreet.sql.running.written import json_object, json_text
 
 from ..refusing import refuses
-from .a_desk import TOKEN, Running, desk, refused, said
+from .desk.a_desk import TOKEN, Running, desk, refused, said
 
 CITIES = ["Rome", "Oslo", "=1+1"]
 POLICY = {

@@ -73,7 +73,7 @@ def test_a_question_that_needs_too_much_memory(tmp_path):
     heavy = (
         "SELECT CAST(cost * 1000 + id AS INTEGER) AS k, COUNT(DISTINCT id) AS d, COUNT(*) AS n FROM visits GROUP BY k"
     )
-    house.start(str(Path(__file__).with_name("little_memory.py")))
+    house.start(str(Path(__file__).parent / "programs/little_memory.py"))
     token = house.open("ada")
     first = house.ask(token, heavy)
     assert (first.header["code"], first.body) == ("gateway-late", b"")

@@ -18,7 +18,7 @@ from discreet.gateway.books.tokens import COMMAND_LINE
 
 from ..served import Served
 from .browser import Browser, chromium
-from .keyboard import Keyboard
+from .keyboard.keyboard import Keyboard
 from .small_site import SmallSite, small_site
 
 ACCOUNTS = {

@@ -16,7 +16,7 @@ from discreet.gateway.books.tokens import COMMAND_LINE
 from discreet.gateway.console.site import Console
 from discreet.gateway.settings import load_settings
 
-from ..a_desk import Running, desk
+from ..desk.a_desk import Running, desk
 from ..small_house import SmallHouse
 
 

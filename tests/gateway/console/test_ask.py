@@ -17,7 +17,7 @@ from discreet.gateway.console import results
 
 from ..house import BY_CITY, COUNT
 from ..small_house import SmallHouse
-from ..test_neighbors import HOSTILE, Neighbor, ordinary
+from ..vault.test_neighbors import HOSTILE, Neighbor, ordinary
 from .in_process import pages_of
 
 BAD = "<script>alert(1)</script>"

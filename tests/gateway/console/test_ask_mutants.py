@@ -20,7 +20,7 @@ from discreet.gateway.vault.worker import Worker
 from discreet.ledger.views import Replays
 from discreet.sql.running import written
 
-from ..clinic_tables import column, table
+from ..catalog.clinic_tables import column, table
 from .in_process import pages_of
 from .test_ask import BAD, BY_ODD, OddHouse
 

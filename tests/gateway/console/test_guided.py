@@ -12,7 +12,7 @@ from discreet.errors import InvalidArgument
 from discreet.gateway.console.declared import listed_tables, written
 from discreet.gateway.console.guided_sql import Choices, Filter, build_sql, literal
 
-from ..clinic_tables import CLINIC, HOSTILE, column, table
+from ..catalog.clinic_tables import CLINIC, HOSTILE, column, table
 from .test_ask import BAD, ODD, alice, house, pages  # noqa: F401  # fixtures
 
 VISITS = CLINIC["tables"][0]

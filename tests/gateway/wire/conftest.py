@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ..books import Clinic
+from ..clinics import Clinic
 from .a_wire import Accounts, Wire, wire
 from .raw import Client
 

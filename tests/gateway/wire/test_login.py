@@ -23,8 +23,8 @@ from discreet.gateway.wire.login import certificate_hash
 from discreet.gateway.wire.server import Places
 
 from ...refusing import refuses
-from ..books import Clinic
 from ..certificates import write_certificate
+from ..clinics import Clinic
 from . import raw
 from .a_wire import Accounts, eventually, wire
 from .conftest import Doors

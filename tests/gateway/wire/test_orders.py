@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from ..books import Clinic
+from ..clinics import Clinic
 from . import raw
 from .a_wire import Accounts, wire
 from .conftest import Doors

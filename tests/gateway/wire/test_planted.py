@@ -19,7 +19,7 @@ from discreet.gateway.wire import dialog, handshake
 from discreet.gateway.wire.cancels import Cancels
 from discreet.gateway.wire.dialog import Dialog
 
-from ..test_scram import CERTIFICATE, Login, token_of
+from ..books.test_scram import CERTIFICATE, Login, token_of
 from . import raw
 from .conftest import Doors
 

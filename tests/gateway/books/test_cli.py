@@ -1,0 +1,160 @@
+"""The owner's day at the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import discreet as dp
+from discreet.cli import main
+from discreet.gateway.books import approvals, audit, limits
+from discreet.gateway.books.accounts import login
+from discreet.gateway.books.store import GatewayStore
+from discreet.gateway.books.tokens import authenticate
+from discreet.gateway.settings import load_settings
+
+POLICY = """
+[ledger]
+path = "clinic.ledger"
+epsilon = 10.0
+delta = 1e-6
+[unit]
+person = "patient_id"
+[tables.visits]
+source = "visits.parquet"
+[gateway]
+http = "127.0.0.1:8081"
+[gateway.limits]
+approve_above = 0.5
+"""
+
+
+@pytest.fixture
+def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    pa.parquet.write_table(pa.table({"patient_id": [1, 2, 3]}), tmp_path / "visits.parquet")
+    (tmp_path / "clinic.toml").write_text(POLICY)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "clinic.toml"
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]):
+    """What a command prints: its output, its messages and its exit code."""
+
+    def run(*words: str) -> tuple[str, str, int]:
+        with pytest.raises(SystemExit) as info:
+            main(["account", "clinic.toml", *words])
+        shown = capsys.readouterr()
+        return shown.out, shown.err, int(info.value.code or 0)
+
+    return run
+
+
+def opened(policy: Path) -> GatewayStore:
+    return GatewayStore(load_settings(policy)[1].store)
+
+
+def test_links_and_tokens_are_alone_on_standard_output(policy: Path, run) -> None:
+    link, said, code = run("open", "alice", "--epsilon", "3")
+    assert (code, link.startswith("http://127.0.0.1:8081/login#"), link.count("\n")) == (0, True, 1)
+    assert "alice" in said
+    token = run("token", "alice", "--scope", "ask")[0].strip()
+    with opened(policy) as store:
+        assert authenticate(store, token, store_time(store)).scopes == {"ask"}
+
+
+@pytest.mark.slow
+def test_a_day_of_the_owner(policy: Path, run, capsys: pytest.CaptureFixture[str]) -> None:
+    link, said, code = run("open", "alice", "--epsilon", "3")
+    assert (code, link.startswith("http://127.0.0.1:8081/login#"), link.count("\n")) == (0, True, 1)
+    assert "alice" in said
+    token, _, _ = run("token", "alice", "--scope", "ask", "--scope", "replay", "--expires", "30d", "--epsilon", "1")
+    with opened(policy) as store:
+        now = store_time(store)
+        session = login(store, link.strip().split("#")[1], now)
+        alice = authenticate(store, token.strip(), now)
+        assert (session.account, alice.account, alice.scopes, alice.epsilon) == ("alice", "alice", {"ask", "replay"}, 1)
+
+        assert run("suspend", "alice")[2] == 0
+        with pytest.raises(dp.NotAllowed):
+            authenticate(store, token.strip(), now)
+        assert run("resume", "alice")[2] == 0
+        approvals.ask_approval(store, alice, "d", "SELECT 1", 1, now)
+        assert "SELECT 1" in run("requests")[0]
+        assert run("approve", "1", "--why", "fine")[2] == 0
+        assert json.loads(run("requests", "--json")[0])[0]["state"] == "approved"
+        settings = load_settings(policy)[1]
+        assert limits.reserve(store, settings, alice, 1, now, digest="d").number == 1
+        rotated = run("rotate", alice.token)[0].strip()
+        assert authenticate(store, rotated, now).token == alice.token
+        assert run("revoke", str(alice.token))[2] == 0
+        assert run("revoke", "alice")[2] == 0
+        with pytest.raises(dp.NotAllowed):
+            authenticate(store, rotated, now)
+    assert run("raise", "alice", "--epsilon", "5", "--why", "a second study")[1].strip().endswith("ε = 5, δ = 1e-06.")
+    assert run("renew", "alice", "--why", "new people")[2] == 0
+    assert run("role", "alice", "viewer")[2] == 0
+    listed = json.loads(run("list", "--json")[0])
+    assert [(one["name"], one["role"]) for one in listed["accounts"]] == [("alice", "viewer")]
+    shown = run("list")[0]
+    assert "viewer" in shown
+    assert "alice" in run("tokens", "alice")[0]
+    lines = json.loads(run("audit", "--json", "--last", "3")[0])
+    assert [one["what"] for one in lines] == ["limit raised", "limit renewed", "role changed"]
+    assert "login" in run("audit")[0]
+    assert run("audit", "--verify")[2] == 0
+    everything = capsys.readouterr().out + shown
+    assert token.strip() not in everything
+    assert run("backup", "copy.gateway")[2] == 0
+    with GatewayStore("copy.gateway") as copy:
+        assert audit.verify(copy) == int(lines[-1]["number"])
+
+
+def store_time(store: GatewayStore) -> float:
+    """The time of the last line: the command line has the clock of the machine."""
+    return audit.lines(store)[-1].at / 1e6
+
+
+def test_it_finds_the_policy_of_the_folder(policy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policy.rename(policy.with_name("discreet.toml"))
+    with pytest.raises(SystemExit) as info:
+        main(["account", "list", "--json"])
+    assert not info.value.code
+    assert json.loads(capsys.readouterr().out)["accounts"] == []
+
+
+def test_all_stop_and_go_on(policy: Path, run) -> None:
+    assert run("suspend")[2] == 0
+    assert json.loads(run("list", "--json")[0])["stopped"]
+    assert re.search(r"stopped\. When you have looked: discreet account \S+ resume", run("list")[1])
+    assert run("resume")[2] == 0
+    assert not json.loads(run("list", "--json")[0])["stopped"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "status"),
+    [
+        (("open", "a b", "--epsilon", "1"), "gateway-account-name", 2),
+        (("open", "alice"), "gateway-account-limit", 2),
+        (("suspend", "nobody"), "gateway-not-found", 2),
+        (("revoke", "nobody"), "gateway-not-found", 2),
+        (("rotate", "0123456789abcdef"), "gateway-not-found", 2),
+        (("approve", "7"), "gateway-not-found", 2),
+        (("link", "nobody"), "gateway-not-found", 2),
+        (("refuse", "7"), "gateway-not-found", 2),
+    ],
+)
+def test_refusals_have_a_code(policy: Path, run, words: tuple[str, ...], code: str, status: int) -> None:
+    _, said, exit_code = run(*words)
+    assert (f"[{code}]" in said, exit_code) == (True, status)
+
+
+def test_a_policy_without_a_gateway(policy: Path, run) -> None:
+    policy.write_text(POLICY.partition("[gateway]")[0])
+    assert "[policy-missing-key]" in run("list")[1]
+    assert not policy.with_suffix(".gateway").exists()

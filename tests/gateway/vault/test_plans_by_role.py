@@ -1,0 +1,47 @@
+"""Plans say what an account may know: to who has no budget, nothing of that of the data set, and nothing of answers."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+
+from ..house import COUNT
+from ..small_house import SmallHouse
+
+ROLES = {"ada": "analyst", "olga": "owner", "vera": "viewer", "stefan": "steward", "aude": "auditor"}
+_NEW = itertools.count(11)
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    made = SmallHouse(tmp_path_factory.mktemp("plans") / "house", 'answer_after = 0\nversion = "v1"')
+    made.tokens = {name: made.open(name, role) for name, role in ROLES.items()}
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.mark.parametrize("name", ROLES)
+@pytest.mark.parametrize("epsilon", [0.1, 500.0])
+def test_who_has_no_budget_is_not_told_that_of_the_data_set(house, name, epsilon):
+    token = house.tokens[name]
+    before = house.value(token, "plan", sql=COUNT, epsilon=epsilon)
+    house.ask(house.tokens["olga"], COUNT, epsilon=next(_NEW) / 1000)  # the data set has less now
+    after = house.value(token, "plan", sql=COUNT, epsilon=epsilon)
+    if ROLES[name] in ("analyst", "owner"):
+        assert before["fits"] == (epsilon < 1)
+        assert (before["left"] != after["left"]) == (ROLES[name] == "owner")
+        return
+    assert before == after
+    assert (before["left"], before["after"], before["fits"]) == (None, None, True)
+    assert "remain" not in json.dumps(before)
+
+
+def test_whether_something_was_bought_is_said_to_who_may_see_it(house):
+    assert house.ask(house.tokens["olga"], COUNT, epsilon=0.25).header["ok"]
+    bought = {name: house.value(house.tokens[name], "plan", sql=COUNT, epsilon=0.25)["bought"] for name in ROLES}
+    assert bought == {"ada": False, "olga": True, "vera": True, "stefan": False, "aude": False}
+    blind = house.token("olga", scopes=["explain"])
+    assert house.value(blind, "plan", sql=COUNT, epsilon=0.25)["bought"] is False
