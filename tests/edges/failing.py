@@ -17,7 +17,28 @@ from discreet.functions.density import density_of
 from discreet.functions.regression import regression_curve
 from discreet.synthetic import Declared
 
-from .released import CITIES, GOAL, TYPES, WIDE, A, L, batch_of, columns, database, high, labels_of, ledger, listed, logistic, many_curves, numbers, opened, people, table_and_goal, words
+from .released import (
+    CITIES,
+    GOAL,
+    TYPES,
+    WIDE,
+    A,
+    L,
+    batch_of,
+    columns,
+    database,
+    high,
+    labels_of,
+    ledger,
+    listed,
+    logistic,
+    many_curves,
+    numbers,
+    opened,
+    people,
+    table_and_goal,
+    words,
+)
 from .walk import NUMBER, TEXT, WHOLE, Planted
 
 FAILING: dict[str, Callable[[Planted, Any], Any]] = {}

@@ -5,7 +5,21 @@ A new public call joins one of the lists in `calls/`, or says here why it need n
 
 from __future__ import annotations
 
-from .calls import answers, blocks, functions, learn, local, mechanisms, queries, stats, stats_counts, stats_proportions, stats_regression, studies, tables
+from .calls import (
+    answers,
+    blocks,
+    functions,
+    learn,
+    local,
+    mechanisms,
+    queries,
+    stats,
+    stats_counts,
+    stats_proportions,
+    stats_regression,
+    studies,
+    tables,
+)
 from .checking import Call
 
 CALLS: list[Call] = [

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from .test_docs import words
 from ..test_public_surface import public_names, rooms
+from .test_docs import words
 
 ROOT = Path(__file__).resolve().parents[2]
 MAKING = runpy.run_path(str(ROOT / "docs" / "make_examples.py"))

@@ -21,7 +21,12 @@ from discreet.publication.plan import plan_digest
 from discreet.publication.writing import digest
 
 from ..refusing import refuses
-from .bugs import declarations_of_another, links_and_notes_are_found, more_than_is_known_is_found, the_time_of_writing_is_not_kept
+from .bugs import (
+    declarations_of_another,
+    links_and_notes_are_found,
+    more_than_is_known_is_found,
+    the_time_of_writing_is_not_kept,
+)
 from .conftest import CITIES
 from .test_verify import change_proof, replace_files, verified
 

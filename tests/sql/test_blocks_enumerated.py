@@ -8,7 +8,18 @@ import pytest
 
 from discreet.sql.measuring import parts
 
-from .worlds import PARTS, QUESTIONS, WORLDS, block_of, check_one_unit, check_replaced, database_of, measured, neighbors, sensitivity_of
+from .worlds import (
+    PARTS,
+    QUESTIONS,
+    WORLDS,
+    block_of,
+    check_one_unit,
+    check_replaced,
+    database_of,
+    measured,
+    neighbors,
+    sensitivity_of,
+)
 
 COUNTED, SUMMED = QUESTIONS[:2]
 

@@ -18,9 +18,9 @@ import pyarrow.parquet
 import discreet as dp
 from discreet.cli.app import main
 
-from .tables import EXTREMES, ODD_LINES, ON_FILE, PEOPLE, SOURCES, WAYS, fresh_folder, of_file, policy
 from ..checking import Call
 from ..distances import largest
+from .tables import EXTREMES, ODD_LINES, ON_FILE, PEOPLE, SOURCES, WAYS, fresh_folder, of_file, policy
 
 BY_BOTH = "SELECT c, n, COUNT(*) AS k FROM people GROUP BY c, n"
 TEXTS = (

@@ -17,7 +17,19 @@ from discreet.functions.regression import regression_curve
 from ..checking import Call
 from ..containers import NUMBERS, Container, objects, rows_in, table_of_objects
 from ..distances import reports
-from .learn import BIG, GOAL, Example, both, fits, fitted, numbers, of_rows, one_cell_labels_but_the_odd, value_of, with_extremes
+from .learn import (
+    BIG,
+    GOAL,
+    Example,
+    both,
+    fits,
+    fitted,
+    numbers,
+    of_rows,
+    one_cell_labels_but_the_odd,
+    value_of,
+    with_extremes,
+)
 
 APPROX = dp.Approx(epsilon=5, delta=1e-5)
 POINTS = [0.1, 0.9, 0.4, 0.5, 1, 0, 0.25, 0.3, BIG, 0.8, 0.2] * 12

@@ -24,7 +24,24 @@ from discreet.queries import Ball, Categories, Domain, Functions, Grid, Histogra
 from ..checking import Call
 from ..containers import NUMBERS, TEXTS, rows_in
 from ..distances import largest, reports
-from .queries import ADDED, ARRAYS, BIG, BOOKS, CHOICES, COLUMNS, FEW_LISTS, GRID, IN_A_ROW, IN_A_VECTOR, MIXED, PICKED, RANKED, REPLACED, VECTORS, at_least_four
+from .queries import (
+    ADDED,
+    ARRAYS,
+    BIG,
+    BOOKS,
+    CHOICES,
+    COLUMNS,
+    FEW_LISTS,
+    GRID,
+    IN_A_ROW,
+    IN_A_VECTOR,
+    MIXED,
+    PICKED,
+    RANKED,
+    REPLACED,
+    VECTORS,
+    at_least_four,
+)
 
 
 def released(mechanism: Any, **given: Any) -> Any:

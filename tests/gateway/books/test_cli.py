@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,11 +14,15 @@ import pytest
 
 import discreet as dp
 from discreet.cli import main
+from discreet.errors import InvalidArgument
 from discreet.gateway.books import approvals, audit, limits
 from discreet.gateway.books.accounts import login
 from discreet.gateway.books.store import GatewayStore
 from discreet.gateway.books.tokens import authenticate
+from discreet.gateway.isolation import as_vault, this_user, users_of
 from discreet.gateway.settings import load_settings
+
+from ..refusing import refuses
 
 POLICY = """
 [ledger]
@@ -158,3 +164,14 @@ def test_a_policy_without_a_gateway(policy: Path, run) -> None:
     policy.write_text(POLICY.partition("[gateway]")[0])
     assert "[policy-missing-key]" in run("list")[1]
     assert not policy.with_suffix(".gateway").exists()
+
+
+def test_all_users_that_are_missing_are_named_at_once(policy: Path) -> None:
+    settings = replace(load_settings(policy)[1], users=("no-such-vault", "no-such-desk"))
+    with refuses(InvalidArgument, "gateway-users") as refused:
+        users_of(settings)
+    for name in settings.users:
+        assert f"useradd --system --user-group --no-create-home {name}" in str(refused.value)
+    before = os.geteuid()
+    with as_vault(load_settings(policy)[0], settings):  # and as root, accounts are managed all the same
+        assert this_user().user == before

@@ -15,7 +15,14 @@ from discreet.guarantees import Guarantee
 from discreet.guarantees.meaning import curve, groups, risk, words
 from discreet.ledger import periods
 
-from .attacks import CHECKS, groups_are_paths, leaks_are_found, odds_change_in_both_directions, rare_outputs_are_counted, values_are_replacements
+from .attacks import (
+    CHECKS,
+    groups_are_paths,
+    leaks_are_found,
+    odds_change_in_both_directions,
+    rare_outputs_are_counted,
+    values_are_replacements,
+)
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

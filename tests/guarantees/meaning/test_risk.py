@@ -24,7 +24,20 @@ from discreet.guarantees.meaning.groups import for_group
 from discreet.guarantees.meaning.picture import points
 from discreet.guarantees.meaning.words import one_in, percent, times
 
-from .attacks import ALARMS, CHECKS, RATES, check_attacks, check_path, delta, found, geometric, guarantees_of, law, response, right
+from .attacks import (
+    ALARMS,
+    CHECKS,
+    RATES,
+    check_attacks,
+    check_path,
+    delta,
+    found,
+    geometric,
+    guarantees_of,
+    law,
+    response,
+    right,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 THREE = Fraction(3)

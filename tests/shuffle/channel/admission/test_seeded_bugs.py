@@ -18,7 +18,12 @@ from ..polls import Poll, make_poll, signer
 from . import test_blind_signatures
 from .test_client import a_report_with_a_voucher_is_drawn_once, a_request_is_for_one_task
 from .test_issuer import a_voucher_is_good_for_one_ticket, what_is_malformed_does_not_use_up_a_voucher
-from .test_tickets import a_forged_ticket_is_malformed, a_report_is_bound_to_its_ticket, a_ticket_counts_once, a_ticket_of_another_task_is_malformed
+from .test_tickets import (
+    a_forged_ticket_is_malformed,
+    a_report_is_bound_to_its_ticket,
+    a_ticket_counts_once,
+    a_ticket_of_another_task_is_malformed,
+)
 
 
 def _in_a_new_poll(check: Callable[[Poll], None]) -> Callable[[Path], None]:
