@@ -132,16 +132,6 @@ def person_limits(half: bool) -> Attack:
     return one_by_one(drawn, first, [np.append(first[0], 2)], EPSILON, str)
 
 
-def common_keys(half: bool) -> Attack:
-    """Keys that are shown by coins: everybody has one, and somebody with it comes or goes."""
-    made = dp.mechanisms.CommonKeys(order=3, losses=(0.5, 1.5), leaks=(0.02, 0.06), keys_per_person=3)
-    drawn = replace(made, losses=(1.0, 3.0)) if half else made
-    people = [dp.mechanisms.PersonKeys(np.arange(n), np.zeros(n, dtype=np.int64), ["a"]) for n in (3, 4)]
-    curve, lost = made.guarantee(), sum(made.leaks)
-    claim = dp.Approx(epsilon=curve.epsilon_at(delta=1.05 * lost), delta=1.05 * lost)
-    return replace(one_by_one(drawn, *people, claim, len), samples=20_000)
-
-
 def key_votes(half: bool) -> Attack:
     """Votes of people for groups that are not declared, with a threshold."""
     promise = dp.Approx(epsilon=1, delta=1e-3)
@@ -240,7 +230,6 @@ MORE: dict[str, Callable[[bool], Attack]] = {
     "running sums of eight blocks": sums_over_time,
     "top k": top_k,
     "limits of people": person_limits,
-    "keys shown by coins": common_keys,
     "keys shown by votes": key_votes,
     "tests of guesses": guess_tests,
     "report by direct response": oracle(DirectResponse, as_it_is),

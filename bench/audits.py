@@ -92,7 +92,7 @@ def main(names: list[str], samples: int, *, more: bool = False) -> int:
     one_by_one = "Mechanisms that answer one by one get fewer outputs, so their bounds are weaker."
     if more:
         notes(
-            f"""Running sums, keys and polls are tested at a δ where a few outputs are informative. {one_by_one}
+            f"""Running sums and polls are tested at a δ where a few outputs are informative. {one_by_one}
             For a report or a poll, half the noise is that of two or three times the ε.
             Mechanisms that are in neither list have their laws enumerated: `pytest tests/claims`.""",
             f"At most {peak:.1f} GB of memory.",

@@ -92,6 +92,16 @@ def test_a_person_moves_one_bin_by_one(mine, others, column):
     check_moved(own + rest, rest, PERSON, f"SELECT AVG({column}) AS m FROM t")
 
 
+def test_what_is_claimed_of_one_person_is_reached_and_costs_its_share():
+    """Two bins of somebody who is replaced; all rows of somebody in three groups."""
+    check_moved([row(1, y=1)], [row(2, y=1000)], SWAPPED, "SELECT AVG(y) AS m FROM t")
+    own, rest = [row(1, k) for k in "abc"], [row(2)]
+    check_moved(own + rest, rest, PERSON, GROUPED, groups_per_person="auto")
+    findings, _ = read(rest, PERSON, GROUPED, groups_per_person="auto")
+    assert [found.guarantee.largest_loss <= Fraction(1, 10) for found in findings] == [True] * len(findings)
+    assert any("groups_per_person" in found.what for found in findings)
+
+
 @pytest.mark.slow
 @given(mine=MANY, theirs=MANY)
 @QUICK
