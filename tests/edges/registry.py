@@ -76,7 +76,7 @@ NO_DATA: dict[str, str] = {
     "guarantees.Verified": _MADE,
     "ledger.Entry": _MADE,
     "ledger.Identity": _SETTING,
-    "ledger.cost_of": "guarantees, which are public",
+    "ledger.cost_of": "guarantees, which are public before anything is asked",
     "ledger.version_of": "a file, known by its name, size and time; no row is read",
     "ledger.PartBudget": _MADE,
     "ledger.Period": _MADE,

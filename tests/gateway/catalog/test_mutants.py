@@ -145,7 +145,7 @@ BUGS = {
 
 
 @pytest.mark.parametrize("check", sorted({bug.check for bug in BUGS.values()}, key=lambda check: check.__name__))
-def test_the_sound_catalog_passes(sound: Catalog, check: Callable[[Catalog], None]) -> None:
+def test_sound_code_passes(sound: Catalog, check: Callable[[Catalog], None]) -> None:
     check(sound)
 
 

@@ -251,7 +251,7 @@ BUGS = [
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_a_sound_session_passes(client, check):
+def test_sound_code_passes(client, check):
     check(client)
 
 
