@@ -22,7 +22,7 @@ from discreet.gateway.books.tokens import authenticate
 from discreet.gateway.isolation import as_vault, this_user, users_of
 from discreet.gateway.settings import load_settings
 
-from ..refusing import refuses
+from ...refusing import refuses
 
 POLICY = """
 [ledger]
