@@ -49,7 +49,7 @@ def asked(found: dict[str, Any], unit: dict[str, Any], spark: Any, ledger: Path)
     with testing.no_noise():
         for text, epsilon in ASKED:
             answer = database.sql(text, epsilon=epsilon)
-            shown.append([answer.table.to_pylist(), str(answer.cost), len(answer.derived_from), list(answer.notes)])
+            shown.append([answer.table.to_pylist(), str(answer.cost), len(answer.derived_from), len(answer.notes)])
     costs = [str(entry.guarantee) for entry in database.ledger.entries() if entry.kind == "charge"]
     database.close()
     return [*shown, costs]
