@@ -274,6 +274,11 @@ tests["a report is sent once, and the same bytes after a failure"] = async ({ ve
     await refuses("reported-already", () => made().send("a"));
     equal(sent.length, 6, "requests after the report");
     holds(![...kept.kept.values()].includes(sent[0][2]), "the report is forgotten");
+    const other = poll(JSON.stringify({ ...JSON.parse(task), delta: 1e-9 }), { shuffler: "https://s.example", token, memory: kept });
+    equal(await other.state(), null, "the state of another poll");
+    answers.push(200);
+    await other.send("a");
+    sent.pop();
     for (const [status, code] of [[400, "not-accepted"], [409, "reported-already"], [410, "closed"], [404, "not-accepted"]]) {
       answers.push(status);
       await refuses(code, () => poll(task, { shuffler: "https://s.example", token, memory: memory() }).send("a"));
