@@ -249,7 +249,7 @@ def the_chain_is_not_checked(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_checkpoint_is_not_looked_at(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(opening, "check_seen", lambda *given: None)
+    patch.setattr(opening, "check_seen", lambda *given, **named: None)
 
 
 def types_are_not_checked(patch: pytest.MonkeyPatch) -> None:
