@@ -60,7 +60,7 @@ def subjects(names: list[str], samples: int) -> Iterator[tuple[str, Subject | At
 
 def main(names: list[str], samples: int, *, more: bool = False) -> int:
     if more:
-        section("Audits of further mechanisms", "audits --more", ABOUT_MORE)
+        section("Audits of further mechanisms", "audits", f"With `--more`. {ABOUT_MORE}")
     else:
         section("Audits", "audits", ABOUT)
     table("mechanism", "outputs on each neighbor", "claimed ε", "at δ", "ε proved", "of it", "half the noise")
