@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pytest
 from discreet.gateway.books import late
 
 from ..house import BY_CITY, CITIES, COUNT, House
+from ..small_house import SmallHouse
 
 CANARY = "zq7canary"
 """In no reply, and in no file that the gateway writes, but for the copy of the data."""
@@ -43,8 +45,8 @@ HOSTILE = [
 ]
 
 
-class Neighbor(House):
-    """A house with these rows."""
+class Neighbor(SmallHouse):
+    """A house with these rows, in this process."""
 
     def __init__(self, folder, rows, gateway="answer_after = 0\nlate_allowed = 100"):
         super().__init__(folder, gateway)
@@ -63,28 +65,51 @@ def both(call, houses, *others):
         return list(pool.map(call, houses, *others))
 
 
-HURRIED = str(Path(__file__).parents[1] / "programs/hurried.py")
+class Apart(Neighbor):
+    """The same with a vault in a process of its own, whose slots may be too short for any answer."""
+
+    def start(self):
+        return House.start(self, str(Path(__file__).parents[1] / "programs" / "hurried.py"))
+
+    def stop(self):
+        return House.stop(self)
 
 
-@pytest.fixture(scope="module")
-def houses(tmp_path_factory):
-    made = [
-        Neighbor(tmp_path_factory.mktemp("neighbors") / "empty", []),
-        Neighbor(tmp_path_factory.mktemp("neighbors") / "hostile", ordinary() + HOSTILE),
-    ]
-    both(lambda house: house.start(HURRIED), made)
+@contextmanager
+def two(kind, folder):
+    """Two running houses: one without rows, and one with hostile ones."""
+    made = [kind(folder / "empty", []), kind(folder / "hostile", ordinary() + HOSTILE)]
+    for house in made:
+        house.start()
     yield made
-    both(House.stop, made)
+    both(kind.stop, made)
     for house in made:
         house.ledger.verify()
 
 
+@pytest.fixture(scope="module")
+def houses(tmp_path_factory):
+    with two(Neighbor, tmp_path_factory.mktemp("neighbors")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory):
+    with two(Apart, tmp_path_factory.mktemp("apart")) as made:
+        yield made
+
+
+def opened(houses, name):
+    """A token of the same account at each house."""
+    known = houses[0].__dict__.setdefault("tokens", {})
+    if name not in known:
+        known[name] = [house.open(name) for house in houses]
+    return known[name]
+
+
 @pytest.fixture
 def tokens(houses, request):
-    name = request.node.name.split("[")[0][5:45]
-    if name not in houses[0].ledger.analysts:
-        houses[0].tokens = getattr(houses[0], "tokens", {}) | {name: [house.open(name) for house in houses]}
-    return houses[0].tokens[name]
+    return opened(houses, request.node.name.split("[")[0][5:45])
 
 
 def standing(house, token):
@@ -212,7 +237,7 @@ def test_most_of_them_are_answered(houses):
 
 
 @pytest.mark.slow
-def test_who_hangs_up_pays_and_holds_the_lane(houses, tokens):
+def test_who_hangs_up_pays_and_holds_the_lane(apart):
     """The slot lasts until its end, the answer is stored, and to ask again is free."""
     sql = "SELECT COUNT(*) AS hung FROM visits WHERE cost > 50"
 
@@ -231,7 +256,7 @@ def test_who_hangs_up_pays_and_holds_the_lane(houses, tokens):
         assert standing(house, token) == first
         return first
 
-    one, other = both(hang_up, houses, tokens)
+    one, other = both(hang_up, apart, opened(apart, "hangs-up"))
     assert one == other
 
 
@@ -255,7 +280,7 @@ def test_two_accounts_at_the_same_time_do_not_meet(houses):
 
 
 @pytest.mark.slow
-def test_late_answers_leave_the_same(houses, tokens):
+def test_late_answers_leave_the_same(apart):
     """Too short for any answer: the same error, the same charge, nothing stored, with a key and without."""
 
     def too_late(house, token):
@@ -271,7 +296,7 @@ def test_late_answers_leave_the_same(houses, tokens):
         assert {entry.state for entry in house.charges() if "cost > 1)" in entry.asked} <= {"discarded", "reserved"}
         return replies, spent, house.call("history", token)
 
-    one, other = both(too_late, houses, tokens)
+    one, other = both(too_late, apart, opened(apart, "late"))
     assert one == other
     assert {reply.header["code"] for reply in one[0]} == {"gateway-late"}
 
