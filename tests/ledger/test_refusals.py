@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +129,8 @@ def test_places_that_cannot_be_looked_at(tmp_path: Path, monkeypatch: pytest.Mon
     refused(lambda: SqliteStore(str(inside), None).file_number(), "ledger-unavailable", LedgerUnavailable)
     refused(lambda: request.version_of(inside), "file-not-readable", InvalidArgument)
     refused(lambda: SqliteStore("clinic\0.ledger", None), "ledger-place", InvalidArgument)
-    without_log = sqlite3.connect(":memory:")
-    refused(lambda: sqlite.log_ahead(without_log), "ledger-file-system", LedgerUnavailable)
+    with closing(sqlite3.connect(":memory:")) as without_log:
+        refused(lambda: sqlite.log_ahead(without_log), "ledger-file-system", LedgerUnavailable)
     pytest.importorskip("psycopg", reason='needs pip install "discreet[postgres]"')
     from discreet.ledger.stores.postgres import PostgresStore
 

@@ -26,7 +26,8 @@ NOISE = dp.Laplace(scale=10)
 HOLDER = """
 import sys
 import discreet as dp
-from discreet.ledger import book, postgres, writer
+from discreet.ledger import book, writer
+from discreet.ledger.stores import postgres
 target, beside, postgres.IDLE = sys.argv[1], sys.argv[2], float(sys.argv[3])
 ledger = dp.Ledger.open(target, checkpoint=beside)
 draft = writer.Writer._draft

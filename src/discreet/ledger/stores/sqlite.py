@@ -127,7 +127,11 @@ class SqliteStore(PerProcess):
             )
         where = IN_MEMORY if self.in_memory else f"{self.path.as_uri()}?mode=rw"
         connection = sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE)
-        connection.execute("PRAGMA synchronous = FULL")
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:  # a file of something else
+            connection.close()
+            raise
         return connection
 
     def _let_go_before_fork(self) -> None:
