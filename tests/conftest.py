@@ -21,6 +21,9 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))  # the fuzzers are there, next to `src`
 
+# each core has its worker: threads of linear algebra would wait for each other, and keep the cores busy with it
+for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")
 
 settings.register_profile("no clock", deadline=None)  # no test depends on how fast a machine is
 settings.load_profile("no clock")
