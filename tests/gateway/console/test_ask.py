@@ -311,14 +311,10 @@ def test_negative_numbers_stay_numbers_in_csv(alice):
 # --- neighbors ----------------------------------------------------------------------------------------------
 
 
-class QuietNeighbor(SmallHouse, Neighbor):
-    """A house with these rows, in threads."""
-
-
 @pytest.fixture(scope="module")
 def neighbors(tmp_path_factory):
     folder = tmp_path_factory.mktemp("neighbors")
-    made = [QuietNeighbor(folder / "empty", []), QuietNeighbor(folder / "hostile", ordinary() + HOSTILE)]
+    made = [Neighbor(folder / "empty", []), Neighbor(folder / "hostile", ordinary() + HOSTILE)]
     for one in made:
         one.token_of_alice = one.open("alice")
         one.start()
