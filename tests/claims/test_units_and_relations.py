@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -19,6 +18,7 @@ from discreet.mechanisms.selection.person_limits import PersonLimits
 from discreet.mechanisms.selection.support_limit import SupportLimit
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
 
+from ..forks import said_in_a_fork
 from ..refusing import refuses
 
 PERSON = dp.person("id")
@@ -169,15 +169,13 @@ def test_wrong_shapes_and_types_are_refused_before_the_charge(mechanism: Any, va
 
 
 def test_a_fork_is_not_a_second_purse() -> None:
-    account = ledger(dp.row())
-    child = os.fork()
-    if child == 0:
-        try:
-            account.charge(dp.Pure(epsilon=1), asked="in the child")
-        except dp.DiscreetError:
-            os._exit(7)
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    begun = """
+import discreet as dp
+account = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=9, delta=0.1))
+def ask():
+    return account.charge(dp.Pure(epsilon=1), asked="in the child")
+"""
+    assert said_in_a_fork(begun) == "ledger-in-memory"
 
 
 def test_terms_that_contradict_each_other_are_refused() -> None:

@@ -7,6 +7,7 @@ falsely at most once in ten million runs, and a test with ten of them at most on
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 import os
 import random
@@ -232,6 +233,7 @@ def fork_shares_nothing() -> bool:
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns when other threads exist
         child = os.fork()
     if child == 0:
+        gc.disable()  # what another library takes apart here may wait for a thread that is not there
         try:
             words = randomness.random_words(4).tobytes()
             grandchild = os.fork()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,8 +15,8 @@ from discreet import testing
 from discreet.engines import parquet_files
 from discreet.engines.duckdb import dialect
 from discreet.engines.duckdb.engine import DuckDB
-from discreet.errors import EngineFailed
 
+from ...forks import said_in_a_fork
 from .test_odd_cells import counted, kinds, raw, raw_text
 
 ROWS = 3000
@@ -174,61 +171,54 @@ def test_ids_in_16_bytes_are_text(tmp_path):
 # --- a forked process ---------------------------------------------------------------------------------------
 
 
-def in_a_child(work: Callable[[], str]) -> str:
-    """What a forked process says; it may take long, but not for ever."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        signal.alarm(60)
-        said = "nothing"
-        try:
-            said = work()
-        except BaseException as error:
-            said = f"{type(error).__name__}: {error}"
-        os.write(writing, said.encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        said = pipe.read().decode()
-    _, status = os.waitpid(child, 0)
-    return said if os.waitstatus_to_exitcode(status) == 0 else f"it ended with {status}: {said}"
+FORKED = """
+import sys
+import pyarrow as pa, discreet as dp
+from discreet.engines.duckdb.engine import DuckDB
+ledger = dp.Ledger.open(path, protects=dp.row(), limit=dp.Approx(epsilon=100, delta=0.01))
+table = dp.table(pa.table({"x": range(100)}), ledger=ledger)
+table.count(epsilon=1)
+engine = table._methods.engine
+"""
+
+ASKED = """
+def ask():
+    try:
+        table.count(epsilon=2)
+    except dp.DiscreetError as error:
+        return f"{error.code} {ledger.count}"
+"""
+
+BUSY = """
+engine._lock.acquire()  # as if another thread were asking
+def ask():
+    engine.rows("SELECT 1")
+"""
+
+CLOSED = """
+def ask():
+    global table, engine
+    engine.close()
+    connection = engine._connection
+    references = sys.getrefcount(connection)
+    del connection, engine, table
+    return "kept" if references > 2 else "let go"
+"""
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
-def test_a_forked_process_is_told_and_charged_nothing(tmp_path):
-    ledger = dp.Ledger.open(tmp_path / "a.ledger", protects=dp.row(), limit=dp.Approx(epsilon=100, delta=0.01))
-    table = dp.table(pa.table({"x": range(ROWS)}), ledger=ledger)
-    table.count(epsilon=1)
-    engine = table._methods.engine
-
-    def asked() -> str:
-        try:
-            table.count(epsilon=2)
-        except EngineFailed as error:
-            return f"{error.code} {ledger.count}"
-        return "answered"
-
-    assert in_a_child(asked) == "forked-process 1"
-
-    def closed() -> str:
-        nonlocal table, engine
-        engine.close()
-        connection = engine._connection
-        references = sys.getrefcount(connection)
-        del connection, engine, table
-        return "kept" if references > 2 else "let go"
-
-    assert in_a_child(closed) == "kept"
-    assert in_a_child(lambda: str(DuckDB({"t": pa.table({"x": [1]})}).rows("SELECT 7"))) == "[(7,)]"
-    assert table.count(epsilon=3).value is not None
-
-
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
-def test_a_fork_while_the_engine_is_busy_is_told_too():
-    engine = DuckDB({"t": pa.table({"x": [1]})})
-    with engine._lock:  # as if another thread were asking
-        said = in_a_child(lambda: str(engine.rows("SELECT 1")))
-    assert "was forked" in said
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (ASKED, "forked-process 1"),
+        (CLOSED, "kept"),
+        ('def ask(): return DuckDB({"t": pa.table({"x": [1]})}).rows("SELECT 7")', "[(7,)]"),
+        (BUSY, "forked-process"),
+    ],
+    ids=["a question", "closing", "an engine of its own", "a busy engine"],
+)
+def test_a_forked_process_is_told_and_charged_nothing(asked, said, tmp_path):
+    path = str(tmp_path / "a.ledger")
+    assert said_in_a_fork(f"path = {path!r}\n{FORKED}\n{asked}") == said
 
 
 # --- seeded bugs --------------------------------------------------------------------------------------------
