@@ -281,3 +281,27 @@ def test_finding_limits_is_a_part_of_the_price() -> None:
     spent = [entry.guarantee.epsilon_at(delta=1e-6) for entry in database.ledger.entries() if entry.kind == "charge"]
     assert len(spent) >= 2
     assert sum(spent) <= 1 + 1e-9
+
+
+def test_epsilon_is_divided_for_the_groups_that_are_found():
+    """Few groups need better limits than the hundred that are assumed before they are found. The sum stays the same."""
+    few, many = ({"x": 1 + 0.1 * NORMAL, "city": ALL % groups} for groups in (3, 40))
+    question, spent = "SELECT city, AVG(x) AS m FROM t GROUP BY city", {}
+    for name, columns in (("few", few), ("many", many)):
+        database = about(columns, delta_per_question=1e-6)
+        database.sql(question, epsilon=4)
+        first, *rest = [entry.guarantee for entry in database.ledger.entries() if entry.kind == "charge"]
+        spent[name] = [float(one.largest_loss) for one in rest]  # for the center, the limits and the answer
+        assert first.epsilon_at(delta=1e-6) + sum(spent[name]) == pytest.approx(4, abs=1e-6)
+    assert len(spent["few"]) == len(spent["many"]) == 3
+    assert all(few > many for few, many in zip(spent["few"][:2], spent["many"][:2], strict=True))
+
+
+def test_a_mean_by_groups_of_few_people_at_a_small_epsilon_is_answered():
+    """What a newcomer asks first, with nothing declared. It was refused when ε was divided for a hundred groups."""
+    columns = {"x": 450 + 200 * NORMAL, "city": ALL % 5}
+    database = about(columns, delta_per_question=1e-8)
+    for _ in range(5):
+        found = database.sql("SELECT city, COUNT(*) AS n, AVG(x) AS m FROM t GROUP BY city", epsilon=0.3).table
+        assert found.num_rows == 5
+        assert np.median(np.abs(np.array(found["m"]) - 450)) < 150

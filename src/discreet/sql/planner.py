@@ -142,15 +142,29 @@ class Planner:
         goal = self._goal_of_choice(asked, terms)
         if goal is not None:
             terms = terms.without(goal.epsilon, goal.delta)
-        means, each_center = to_center(asked), Fraction(0)
-        if means:
-            share = share_centered(self._number_of_groups(asked, terms) * len(asked.measures))
-            each_center = significant(check_epsilon(terms.epsilon) * share / len(means), up=False)
-            terms = terms.without(len(means) * each_center)
-        plan = replace(self._computable(asked, terms), goal=goal, each_bound=each, each_center=each_center)
+        each_center, left = self._share_of_centers(asked, terms)
+        plan = replace(self._computable(asked, left), goal=goal, each_bound=each, each_center=each_center)
         plan = replace(plan, automatic=self._automatic(plan, missing))
-        spent = number * each + len(means) * each_center + (plan.searched or 0)
-        return replace(plan, spent_first=spent + (0 if goal is None else exactly(goal.epsilon)))
+        chosen = 0 if goal is None else exactly(goal.epsilon)
+        return replace(plan, spent_first=number * each + chosen + _for_limits(plan))
+
+    def _share_of_centers(self, question: Question, terms: Terms) -> tuple[Fraction, Terms]:
+        """The ε for the center of each mean, and what is left after all of them."""
+        if not (means := to_center(question)):
+            return Fraction(0), terms
+        share = share_centered(self._number_of_groups(question, terms) * len(question.measures))
+        each = significant(check_epsilon(terms.epsilon) * share / len(means), up=False)
+        return each, terms.without(len(means) * each)
+
+    def divided_again(self, plan: Plan, question: Question) -> Plan:
+        """The plan with ε divided between limits and the answer for the groups of this question. Before they were
+        chosen, it was divided for a guess of their number.
+        """
+        centers = len(to_center(plan.question)) * plan.each_center
+        each_center, terms = self._share_of_centers(question, plan.terms.without(-centers))
+        again = replace(plan, terms=terms, each_center=each_center)
+        again = replace(again, clipping=self.priced(question, terms).clipping)
+        return replace(again, spent_first=plan.spent_first - _for_limits(plan) + _for_limits(again))
 
     def asked(self, question: str) -> Question:
         """The question in a text as it would be planned: what it asks for does not depend on what it may cost."""
@@ -570,6 +584,11 @@ class Planner:
         known_before = old_text is not None and lasting and parts_read(relation) is None
         old = Identity(question=str(old_text), **facts) if known_before else None
         return Identity(question=exact_text(asked), lasting=lasting, before=old, **facts)
+
+
+def _for_limits(plan: Plan) -> Fraction:
+    """The ε for the centers of all means and the limits on people."""
+    return len(to_center(plan.question)) * plan.each_center + (plan.searched or 0)
 
 
 def new_opening() -> str:

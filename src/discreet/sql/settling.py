@@ -50,6 +50,7 @@ class _Settling:
                 plan = replace(plan, groups=ShownGroups(question, ()), nothing=release, spent_first=spent)
                 return replace(plan, bar=bar, open_keys=open_keys)
             question = with_shown(question, keys, schema)
+            self.plan = plan = planner.divided_again(plan, question)
         bounds = self._bound_rows(question)
         after = planner.priced(question, plan.terms, searched=plan.searched, bounds=bounds)
         question = self._center_means(after)

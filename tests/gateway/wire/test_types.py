@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import psycopg
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from discreet.gateway.wire.format import types
 from discreet.gateway.wire.format.types import BINARY, TEXT, float_text, read_value, writer
 from discreet.gateway.wire.format.values import TYPES, Refusal
+from discreet.gateway.wire.shapes import Field, layout, rows_of
 
 from .a_wire import EVERYTHING
 from .conftest import Doors
@@ -276,3 +278,15 @@ def test_parameters_by_libpq(doors: Doors) -> None:
                     result = connection.pgconn.exec_params(f"echo {kind}".encode(), [content], [oid], [form], form)
                     assert result.get_value(0, 0) == content
                     assert doors.log.runs[0][2] == (value,)
+
+
+def test_an_error_has_few_digits_and_is_never_below_itself():
+    errors = [1153.4063316970087, 0.0, 2.5e-7, 1 / 3, math.inf, math.nan, None, 1000.0]
+    table = pa.table({"n": [41.123456] * len(errors), "n_error": pa.array(errors, pa.float64())})
+    fields = [Field("n", "double", noisy=True), Field("n_error", "double", error_of="n")]
+    rows = rows_of(table, layout(fields, [], "columns"))
+    assert [value for value, _ in rows] == [41.123456] * len(errors)
+    shown = [error for _, error in rows]
+    assert shown[:5] == [1154.0, 0.0, 2.5e-7, 0.334, math.inf]
+    assert math.isnan(shown[5])
+    assert shown[6:] == [None, 1000.0]

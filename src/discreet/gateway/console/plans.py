@@ -143,9 +143,8 @@ def _groups(part: Mapping[str, Any]) -> str:
 def _losses(part: Mapping[str, Any]) -> list[str]:
     """What is left out or moved before noise is added. The ± does not include it."""
     if limits := part.get("limits"):
-        about = f"{limits['people_above']:,.0f}" if limits["people_above"] >= 1 else "fewer than one"
         return [
-            f"Limits on {' and '.join(limits['of'])} of one person are found privately, so that about {about} people "
+            f"Limits on {' and '.join(limits['of'])} of one person are found privately, so that {limits['in_words']} "
             "have more. These people are scaled down. The answer estimates what is lost."
         ]
     said = []

@@ -6,11 +6,13 @@ Types follow from declarations, never from values, so that what is described and
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from discreet.exact.rational import exactly, significant
 from discreet.gateway.formats import FACTS
 from discreet.gateway.wire.format.values import Column, Refusal
 from discreet.gateway.wire.text.rewriting import ERRORS, Item
@@ -108,8 +110,13 @@ def layout(fields: Sequence[Field], items: Sequence[Item], errors: str) -> list[
         if one.error_of is not None:
             name = _free(f"{of.get(one.error_of, one.error_of)}_{one.name.rpartition('_')[2]}", taken)
             taken.add(name)
-            found.append(Cell(Column(name, pg_type(one.type)), "value", place))
+            found.append(Cell(Column(name, pg_type(one.type)), _read_as(one), place))
     return found
+
+
+def _read_as(field: Field) -> str:
+    """Errors are rounded; the ends of intervals are values like others."""
+    return "error" if field.name.endswith("_error") else "value"
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -149,7 +156,7 @@ def _error_cell(one: Item, shown: Sequence[Cell | None], fields: Sequence[Field]
     places = {field.name.rpartition("_")[2]: n for n, field in enumerate(fields) if field.error_of == name}
     column = Column(one.name or one.of, "float8")
     if one.of in places:
-        return Cell(column, "value", places[one.of])
+        return Cell(column, _read_as(fields[places[one.of]]), places[one.of])
     if cell.column.type not in _NUMBERS:
         raise Refusal(f"{one.of}(…) is for numbers, and {cell.column.name} is {cell.column.type}.", state="42804")
     if one.of == "error":
@@ -171,6 +178,8 @@ def _values(table: Any, cell: Cell) -> list[Any]:
     values = column.to_pylist()
     if cell.of == "zero":
         return [None if value is None else 0.0 for value in values]
+    if cell.of == "error":
+        return [_rounded(error) for error in values]
     if cell.of == "end":
         errors = [0.0] * len(values) if cell.error is None else table.column(cell.error).to_pylist()
         return [_end(value, error, cell.sign) for value, error in zip(values, errors, strict=True)]
@@ -179,6 +188,13 @@ def _values(table: Any, cell: Cell) -> list[Any]:
     if cell.column.type == "numeric":
         return [None if value is None else Decimal(value) for value in values]
     return values  # type: ignore[no-any-return]
+
+
+def _rounded(error: Any) -> Any:
+    """An error with three or four digits, never below itself. People read it next to its value."""
+    if error is None or not error or not math.isfinite(error):
+        return error
+    return float(significant(exactly(error), up=True, digits=3))
 
 
 def _end(value: Any, error: Any, sign: int) -> float | None:

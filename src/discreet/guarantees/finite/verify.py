@@ -15,7 +15,7 @@ from functools import cmp_to_key
 from typing import Any, ClassVar, NamedTuple, Self
 
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
-from discreet.exact.rational import Number, check_delta, exactly, exp_bounds, float_up, log_bounds
+from discreet.exact.rational import Number, check_count, check_delta, exactly, exp_bounds, float_up, log_bounds
 from discreet.guarantees.finite.laws import FiniteLaws, adaptive, finite, product, repeat
 from discreet.guarantees.guarantee import Guarantee
 
@@ -143,23 +143,31 @@ class Verified(Guarantee):
         raise IncompatibleGuarantee("An enumeration holds only for its own neighbors. Verify the pairs that you mean.")
 
 
-def verify(mechanism: Any, *, neighbors: Callable[[Any, Any], bool] | None = None) -> Verified:
+def verify(mechanism: Any, *, neighbors: Callable[[Any, Any], bool] | None = None, times: int = 1) -> Verified:
     """Check a finite mechanism exactly.
 
     `mechanism` has a method `laws()`, or is a mapping input → {output: probability}, or a sequence of pairs
-    of laws. Every two inputs are neighbors unless `neighbors(a, b)` says otherwise.
+    of laws. Every two inputs are neighbors unless `neighbors(a, b)` says otherwise. `times` runs it so often on the
+    same input, independently.
 
     >>> coin = {0: {"yes": 0.25, "no": 0.75}, 1: {"yes": 0.75, "no": 0.25}}
     >>> verify(coin).exact_ratio_at(0)
     Fraction(3, 1)
+    >>> verify(coin, times=2).exact_ratio_at(0)
+    Fraction(9, 1)
     """
     if isinstance(mechanism, Sequence):
         if any(len(pair) != 2 for pair in mechanism):
             raise InvalidArgument(
                 "A sequence must hold pairs of laws. Give a mapping for more than two inputs.", code="wrong-shape"
             )
-        return _over(finite({0: first, 1: second}) for first, second in mechanism)
-    return _over([finite(mechanism)], neighbors)
+        return _over(_run({0: first, 1: second}, times) for first, second in mechanism)
+    return _over([_run(mechanism, times)], neighbors)
+
+
+def _run(mechanism: Any, times: int) -> FiniteLaws:
+    """The laws of so many runs. Of one run, the outputs keep their names."""
+    return repeat(mechanism, times) if check_count(times, "times") > 1 else finite(mechanism)
 
 
 def _over(tables: Iterable[FiniteLaws], neighbors: Callable[[Any, Any], bool] | None = None) -> Verified:

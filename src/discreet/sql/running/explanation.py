@@ -18,6 +18,7 @@ from discreet.ledger import Ledger
 from discreet.sql.estimates.deciding import Decided
 from discreet.sql.expressions import Ref
 from discreet.sql.plan import Plan
+from discreet.sql.pricing.clipping import Clipping
 from discreet.sql.pricing.relation import parts_read
 from discreet.sql.question import Output
 from discreet.sql.running.answer import receipts_text
@@ -79,8 +80,9 @@ def explain_plan(
         named = [f"({', '.join(level)})" for level in levels]
         described["levels"] = f"{', '.join(named)}: parts of ε, and they add up"
     if limits := data.get("limits"):
-        about = number_of(math.ceil(limits["people_above"]), "person", "people")
-        described["one person"] = f"has limits on {' and '.join(limits['of'])}, found so that about {about} have more"
+        described["one person"] = (
+            f"has limits on {' and '.join(limits['of'])}, found so that {limits['in_words']} have more"
+        )
     described |= {"noise": data["noise"], "cost": data["guarantee"]}
     if decided is not None:
         whole = "all of it" if decided.price is None else f"a part of it: {plan.cost} would buy the same without"
@@ -171,7 +173,7 @@ def describe_plan(
     if question.levels:
         facts["levels"] = [[question.keys[key].name for key in level] for level in question.levels]
     if plan.clipping is not None and plan.clipping.searched:
-        facts["limits"] = {"of": limits_of(plan.clipping), "people_above": float(plan.clipping.people)}
+        facts["limits"] = {"of": limits_of(plan.clipping), **_people_above(plan.clipping, facts["groups"])}
     if plan.automatic:
         facts["found_first"] = [bound.what for bound in plan.automatic]
     if decided is not None:
@@ -183,6 +185,15 @@ def describe_plan(
     except BudgetExhausted:
         return facts | {"fits": False, "remaining": None, "limit": str(ledger.rule.limit)}
     return facts | {"fits": True, "remaining": left and str(left), "limit": str(ledger.rule.limit)}
+
+
+def _people_above(clipping: Clipping, groups: int | None) -> dict[str, Any]:
+    """How many people should exceed the limits that are found: in all, or for each group that is still to be found."""
+    above, each = clipping.people, ""
+    if groups is None:
+        above, each = above / clipping.groups, " for each group that is found"
+    words = f"about {number_of(math.ceil(above), 'person', 'people')}{each}"
+    return {"people_above": float(clipping.people), "in_words": words}
 
 
 def _left(plan: Plan, ledger: Ledger, decided: Decided | None) -> Guarantee | None:

@@ -18,7 +18,7 @@ from discreet.shuffle.channel.task import Task
 
 MOST_BARS = 60
 """More bars than that cannot be read: the largest ones are drawn, and the table has all."""
-_WIDTH, _ROW, _HEAD, _FOOT, _LONGEST = 720.0, 26.0, 6.0, 26.0, 28
+_WIDTH, _ROW, _HEAD, _FOOT, _LONGEST = 480.0, 28.0, 6.0, 28.0, 22  # narrow: its labels can be read on a phone
 STYLES = """
 :root{color-scheme:light dark;--paper:#fff;--ink:#1b2422;--pale:#56635f;--line:#d5dcd9;--one:#175e54;--soft:#eef3f1}
 @media (prefers-color-scheme:dark){
@@ -29,8 +29,8 @@ main{max-width:48rem;margin:0 auto;padding:2rem 1.25rem 3rem}
 h1{font-size:1.6rem;line-height:1.25;margin:0 0 .25rem}h2{font-size:1.1rem;margin:2rem 0 .5rem}
 p{margin:.5rem 0}.pale,small,caption{color:var(--pale)}
 .warning{border-left:4px solid #b3261e;padding:.25rem .75rem;font-weight:600}
-.picture{display:block;width:100%;height:auto;margin:1.25rem 0 .25rem}
-text{fill:var(--ink);font:13px system-ui,"DejaVu Sans",sans-serif}.label.pale{fill:var(--pale);font-size:12px}
+.picture{display:block;width:100%;max-width:36rem;height:auto;margin:1.25rem 0 .25rem}
+text{fill:var(--ink);font:14px system-ui,"DejaVu Sans",sans-serif}.label.pale{fill:var(--pale);font-size:13px}
 .grid{stroke:var(--line)}.axis{stroke:var(--pale)}.bar{fill:var(--one);fill-opacity:.75}
 .whisker{stroke:var(--ink);stroke-width:1.5}
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%}
@@ -137,7 +137,7 @@ def _picture(rows: Sequence[tuple[str, float]], error: float | None, sure: str) 
     bottom = _HEAD + _ROW * len(shown)
     about = f"Private numbers as bars, with {sure} intervals." if error is not None else "Private numbers as bars."
     drawing = Drawing(_WIDTH, bottom + _FOOT, title="Results of the poll", about=about)
-    for tick in scale.ticks(6):
+    for tick in scale.ticks(4):
         drawing.line(Point(scale(tick), _HEAD), Point(scale(tick), bottom), "grid")
         drawing.text(Point(scale(tick), bottom + 17), short_number(tick), "label pale", anchor="middle")
     for place, (name, count) in enumerate(shown):

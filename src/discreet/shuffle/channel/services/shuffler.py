@@ -5,10 +5,11 @@ POST /v1/report    one sealed report; the token in Authorization: Bearer …    
 POST /v1/token     a new token, if anybody may report                            200 with 48 bytes · 400
 GET  /v1/state     the state and the minimum; for the operator also how many reports there are, and what is amiss
 GET  /healthz      200 as long as it runs
+GET  /             what this address is for, for people
 POST /v1/reports   many, each with its token before it; one byte of answer each
 POST /v1/close     by the operator: seal and hand on, or {"discard": true}     200 with the state and the count
 
-Pages of every origin may use the first five. The last two are for programs.
+Pages of every origin may use the first five. The last three are not for them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from discreet.shuffle.channel.services.service import (
     JSON,
     NOT_ACCEPTED,
     OK,
+    TEXT,
     Application,
     Request,
     Route,
@@ -47,6 +49,13 @@ FOR_BROWSERS: tuple[Route, ...] = (
     ("GET", "/v1/state"),
     ("GET", "/healthz"),
 )
+ABOUT = b"""This address takes the sealed reports of a survey. It cannot read them, and it shows no results.
+
+/v1/task   the survey: what is asked, and what is promised
+/v1/state  whether it is open
+
+Results are on the page of the other service, the analyzer, after the survey is closed.
+"""
 STANDINGS: dict[int, Standing] = {200: "analyzed", 202: "received", 404: "waiting", 409: "refused"}
 
 
@@ -148,6 +157,7 @@ def application(shuffler: Shuffler, operator: bytes, analyzer: str, *, anybody: 
         ("POST", "/v1/close"): close,
         ("GET", "/v1/state"): state,
         ("GET", "/healthz"): constant(OK),
+        ("GET", "/"): constant(Response(200, ABOUT, TEXT)),
     }
     return Application(running=running, routes=routes, for_browsers=FOR_BROWSERS)
 
