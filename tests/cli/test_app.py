@@ -39,6 +39,13 @@ def audit_raises(monkeypatch: pytest.MonkeyPatch):
     return replace
 
 
+def test_python_runs_the_package_as_the_command() -> None:
+    run = [sys.executable, "-m", "discreet", "--version"]
+    assert (
+        subprocess.run(run, capture_output=True, text=True, check=True).stdout == f"discreet {discreet.__version__}\n"
+    )
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--version") == 0
     assert capsys.readouterr().out == f"discreet {discreet.__version__}\n"

@@ -287,6 +287,6 @@ def test_an_error_has_few_digits_and_is_never_below_itself():
     rows = rows_of(table, layout(fields, [], "columns"))
     assert [value for value, _ in rows] == [41.123456] * len(errors)
     shown = [error for _, error in rows]
-    assert shown[:5] == [1154.0, 0.0, 2.5e-7, 0.334, math.inf]
+    assert shown[:5] == [1154.0, 0.0, 2.5e-7, 0.3334, math.inf]
     assert math.isnan(shown[5])
     assert shown[6:] == [None, 1000.0]

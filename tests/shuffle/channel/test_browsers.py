@@ -257,6 +257,7 @@ def test_a_failure_is_told_to_browsers_too(tmp_path: Path, monkeypatch: pytest.M
 def test_health_is_constant_and_heads_have_no_body(tmp_path: Path) -> None:
     poll = make_poll(tmp_path)
     for app in (shuffler(poll), analyzer(poll)):
+        assert ask(app, "GET", "/").status_code == 200  # people who open the address are told what it is
         assert (ask(app, "GET", "/healthz").status_code, ask(app, "GET", "/healthz").content) == (200, b"ok\n")
         head = ask(app, "HEAD", "/v1/task")
         assert (head.status_code, head.content) == (200, b"")
