@@ -98,6 +98,7 @@ def test_a_name_that_moved_says_where_it_is() -> None:
                 getattr(discreet, name)
 
 
+@pytest.mark.slow
 def test_submodules_resolve_in_a_fresh_process() -> None:
     uses = "; ".join(f"dp.{name}.__doc__.strip()" for name in sorted(MODULES))
     used = "; ".join(("dp.functions.Density", "dp.audit.audit", "dp.sql.Answer", "dp.mechanisms.CountTree"))

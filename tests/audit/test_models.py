@@ -142,6 +142,7 @@ def test_the_ledger_and_the_model_of_the_caller_are_left_alone(tmp_path: Path, n
     assert "not private" in str(found)
 
 
+@pytest.mark.slow
 def test_ledgers_inside_other_estimators_are_left_alone(tmp_path: Path) -> None:
     ledger = dp.Ledger.open(tmp_path / "own.ledger", protects=dp.row(), limit=dp.Approx(epsilon=9, delta=1e-5))
     inner = dp.learn.LogisticRegression(classes=[0, 1], ledger=ledger)

@@ -255,6 +255,7 @@ console.log(JSON.stringify(report));
 """
 
 
+@pytest.mark.slow
 def test_the_tour_as_an_installed_package_with_an_open_poll(package: Path, tmp_path: Path) -> None:
     """The lines of the tour; only addresses and the names of tasks are filled in."""
     scope = tmp_path / "node_modules" / "@discreet"
@@ -275,6 +276,7 @@ def test_the_tour_as_an_installed_package_with_an_open_poll(package: Path, tmp_p
         shuffler.stop()
 
 
+@pytest.mark.slow
 def test_a_few_clients_through_the_services(package: Path, tmp_path: Path) -> None:
     fleet(package, tmp_path, make_poll(tmp_path, minimum=50), 50)
 

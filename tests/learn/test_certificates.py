@@ -81,6 +81,7 @@ def test_certificates_of_clipped_losses_hold() -> None:
     assert misses <= 10
 
 
+@pytest.mark.slow
 def test_objective_perturbation_without_an_intercept_has_an_error() -> None:
     rows, labels = data(200)
     model = dp.learn.LogisticRegression(classes=[0, 1], solver="objective", fit_intercept=False, n_samples=200, **GOAL)

@@ -44,7 +44,7 @@ def ledger(epsilon: float = 50, rule: str = "best", protects: Any = None) -> Any
     return dp.Ledger.open(":memory:", protects=unit, limit=dp.Approx(epsilon=epsilon, delta=1e-3), rule=rule)
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS, ids=ids)
 def test_scikit_learns_own_checks(model: Any) -> None:
     """Every check passes, but for those that privacy forbids: each of them is listed with its reason."""

@@ -147,6 +147,7 @@ class Doubled:
         return 2 * np.asarray(X)
 
 
+@pytest.mark.slow
 def test_images_are_learned_through_scattering() -> None:
     """Stripes across and along: the same mean, told apart by wavelets only."""
     labels = RANDOM.integers(0, 2, 200)

@@ -97,6 +97,7 @@ def test_all_points_are_about_equally_strong() -> None:
         assert np.array_equal(alone, found[places])
 
 
+@pytest.mark.slow
 def test_several_scales_stand_side_by_side() -> None:
     images = RANDOM.random((3, 16, 16))
     both = Scattering(shape=(16, 16), scales=(1, 3), angles=2).fit_transform(images)
@@ -120,6 +121,7 @@ def test_features_have_about_one_size_on_natural_noise() -> None:
     assert np.all((deviations > 0.8) & (deviations < 1.25))
 
 
+@pytest.mark.slow
 def test_bytes_and_shapes_are_read_by_type() -> None:
     images = RANDOM.integers(0, 256, (5, 16, 16), dtype=np.uint8)
     made = Scattering(shape=(16, 16))

@@ -31,7 +31,16 @@ EXAMPLES = [
     for path in sorted((ROOT / "examples").glob("*.py"))
 ]
 QUOTED = ("api-gateway.md",)  # lines of examples/gateway.py, which runs
-LONG = ("adaptive.md", "data-scientist.md", "distributions.md", "local.md", "mechanism-author.md", "researcher.md")
+LONG = (
+    "adaptive.md",
+    "data-scientist.md",
+    "distributions.md",
+    "learning.md",
+    "local.md",
+    "mechanism-author.md",
+    "models.md",
+    "researcher.md",
+)
 PAGES = [
     pytest.param(path, id=path.name, marks=[pytest.mark.slow] * (path.name in LONG))
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))

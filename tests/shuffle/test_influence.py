@@ -157,6 +157,7 @@ def test_without_fakes_nothing_moves_and_the_promise_is_whole(name: str) -> None
     assert not found.can_withhold
 
 
+@pytest.mark.slow
 def test_fewer_honest_clients_have_a_weaker_promise() -> None:
     """The promise is that of the same noise among the honest ones: also as an exact enumeration says."""
     one = dp.shuffle.BitSum(clients=1000, minimum=1000, honest=0.8, lie=0.05)
@@ -186,6 +187,7 @@ def test_a_batch_is_withheld_when_too_few_reports_can_be_read() -> None:
         assert ("prevent" in str(found)) == found.can_withhold
 
 
+@pytest.mark.slow
 def test_influence_reads_as_a_sentence() -> None:
     one = dp.shuffle.BitSum(clients=1000, minimum=1000, honest=0.8, lie=0.25)
     said = str(one.influence(50))

@@ -296,6 +296,7 @@ def test_counts_are_unbiased_with_the_stated_deviation_and_their_intervals_cover
     assert binom.cdf(covered, runs, 0.95) > FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["response", "two messages"])
 def test_bit_sums_are_unbiased_and_cover(method: str) -> None:
     poll = dp.shuffle.bit_sum(clients=3000, epsilon=1, delta=DELTA, method=method)

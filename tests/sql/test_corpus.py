@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 
-@pytest.mark.some_quick(220)
+@pytest.mark.some_quick(110)
 def test_answers_are_those_of_plain_duckdb(clinic, fixture_query):
     """Options: `tolerance` is how far a number may be off (a chosen quantile is a value of the data, where DuckDB takes
     the middle of two), `relative` the same in parts of it.

@@ -45,7 +45,7 @@ SKEW = np.outer([0.7, 0.2, 0.08, 0.02], [0.9, 0.07, 0.02, 0.01])
 ONE = np.outer([0.97, 0.01, 0.01, 0.01], [0.97, 0.01, 0.01, 0.01])
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("shares", [SKEW, ONE], ids=["skewed", "nearly one cell"])
 @pytest.mark.parametrize(("size", "epsilon"), [(50, 0.1), (50, 1), (500, 0.3), (500, 5)])
 def test_the_level_holds(shares: Any, size: int, epsilon: float) -> None:

@@ -131,6 +131,7 @@ def test_rounding_keeps_means_and_leaves_out_what_has_no_value() -> None:
     assert odd.tolist() == [[0, 0, 0, 0, 1], [1, 0, 0, 0, 0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", ["decision", "p-value"])
 @pytest.mark.parametrize("epsilon", [0.2, 5])
 def test_the_level_holds_for_skewed_values(answer: str, epsilon: float) -> None:

@@ -66,6 +66,7 @@ def test_peeking_a_thousand_times_keeps_the_level() -> None:
             assert mixture.log_against(run[look], look + 1, 0.0) <= largest + 1e-9
 
 
+@pytest.mark.slow
 def test_an_effect_is_found_and_is_in_the_interval() -> None:
     rng, mixture = np.random.default_rng(19), Mixture(laplace=1.0)
     for run in drawn_counts(rng, 10, 60, 200, (0.2, 0.28), 1.0):

@@ -65,8 +65,7 @@ def counts_of(sizes: tuple[int, int], shares: tuple[float, float], epsilon: floa
     )
 
 
-@pytest.mark.some_quick(2)
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "share", "epsilon"),
     [
@@ -87,6 +86,7 @@ def test_the_level_holds(sizes: tuple[int, int], share: float, epsilon: float) -
     assert rejected <= 36
 
 
+@pytest.mark.slow
 def test_intervals_have_what_is_not_rejected() -> None:
     counts = Counts((800.0, 740.0), (200.3, 260.0), Noise(laplace=1.0))
     gap, ratio = ShareGap(counts, None), ShareRatio(counts)
@@ -102,6 +102,7 @@ def test_intervals_have_what_is_not_rejected() -> None:
     assert ratio.p_value(0.0, "less") == 1
 
 
+@pytest.mark.slow
 def test_no_rows_say_nothing() -> None:
     nothing = Counts((-1.0, 1.0), (0.5, -2.0), Noise(laplace=1.0))
     assert ShareGap(nothing, None).interval(0.95) == (-1.0, 1.0)
@@ -109,6 +110,7 @@ def test_no_rows_say_nothing() -> None:
     assert ShareRatio(nothing).interval(0.95) == (0.0, math.inf)
 
 
+@pytest.mark.slow
 def test_the_true_unknowns_are_among_those_tried() -> None:
     """300 runs at a miss of 0.03: more than 31 have a probability below 1e-6."""
     rng, missed = np.random.default_rng(13), 0

@@ -546,6 +546,7 @@ _PLACES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(place=_PLACES, one=_ITEMS, other=_ITEMS)
 def test_mixed_sources_never_reach_a_declared_table(catalog: Catalog, place: str, one: str, other: str) -> None:

@@ -92,6 +92,7 @@ def test_a_socket_for_other_machines_needs_tls(tmp_path: Path) -> None:
                 serve_desk([], tmp_path / "vault", Settings(), metrics=[listening])
 
 
+@pytest.mark.slow
 def test_a_desk_that_is_told_to_end_answers_what_it_has_begun(tmp_path: Path) -> None:
     """And writes nothing: no address, no token, no question."""
     asked, free = threading.Event(), asyncio.Event()

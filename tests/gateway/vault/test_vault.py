@@ -50,6 +50,7 @@ def test_an_answer_is_charged_once_and_then_free(house):
     assert mine.state == "answered"
 
 
+@pytest.mark.slow
 def test_a_hundred_connections_pay_once(house):
     token = house.open("bea")
     with ThreadPoolExecutor(100) as pool:

@@ -103,6 +103,7 @@ def test_psycopg_copies_out_in_every_format(doors: Doors) -> None:
             assert len(parts) == count + 1
 
 
+@pytest.mark.slow
 def test_many_rows_are_sent_as_fast_as_they_are_read(doors: Doors) -> None:
     """A client that reads nothing holds up nobody, and the server keeps little of what it could send."""
     client = doors.client()

@@ -147,6 +147,7 @@ def test_what_was_set_last_counts_in_a_transaction_too(client):
     assert client.session.settings.how_much() == {"epsilon": "0.2"}
 
 
+@pytest.mark.slow
 def test_long_statements_are_not_kept_without_end(client):
     long = "/*" + "x" * 90_000 + "*/"
     client.query("BEGIN")

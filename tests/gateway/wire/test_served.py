@@ -63,6 +63,7 @@ def wait_until(said: Callable[[], Any]) -> None:
     raise AssertionError("it never came to that")
 
 
+@pytest.mark.slow
 def test_psql_and_psycopg_ask_and_are_charged_once(start: Callable[..., Gateway], install) -> None:
     install(lambda: shutil.which("psql"), "postgresql-client")
     gateway = start()

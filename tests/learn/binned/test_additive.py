@@ -43,7 +43,7 @@ X, Y = visits()
 FITTED = model().fit(X, Y)
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "made",
     [dp.learn.AdditiveClassifier(classes=[0, 1], steps=5), dp.learn.AdditiveRegressor(steps=5)],
@@ -176,6 +176,7 @@ def test_three_classes_and_a_model_that_is_pickled() -> None:
     np.testing.assert_allclose(made.predict_proba({"age": age}).sum(axis=1), 1)
 
 
+@pytest.mark.slow
 def test_the_regressor_predicts_within_the_range() -> None:
     rng = np.random.default_rng(6)
     hour = rng.integers(0, 24, 6000)
@@ -217,6 +218,7 @@ def test_what_is_refused_costs_nothing() -> None:
     assert not book.entries()
 
 
+@pytest.mark.slow
 def test_a_picture_of_the_shapes(tmp_path: Any) -> None:
     pytest.importorskip("matplotlib")
     path = tmp_path / "shapes.png"

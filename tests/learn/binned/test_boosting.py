@@ -41,7 +41,7 @@ X, Y = visits()
 FITTED = model().fit(X, Y)
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "made",
     [dp.learn.BoostedTreesClassifier(classes=[0, 1], rounds=5), dp.learn.BoostedTreesRegressor(rounds=5)],
@@ -124,6 +124,7 @@ def test_three_classes() -> None:
     np.testing.assert_allclose(made.predict_proba({"age": age}).sum(axis=1), 1)
 
 
+@pytest.mark.slow
 def test_the_regressor_predicts_within_the_range() -> None:
     rng = np.random.default_rng(6)
     hour, free = rng.integers(0, 24, 6000), rng.integers(0, 2, 6000)

@@ -28,7 +28,7 @@ def model(**given: Any) -> Any:
 FITTED = model().fit(X, Y)
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "made",
     [dp.learn.RandomForestClassifier(classes=[0, 1], n_estimators=5), dp.learn.RandomForestRegressor(n_estimators=5)],

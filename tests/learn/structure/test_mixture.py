@@ -140,7 +140,7 @@ def test_batches_are_the_same_release():
     assert (whole.covariances_ == parts.covariances_).all()
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [GaussianMixture(2)])
 def test_scikit_learns_own_checks(model):
     allowed = expected_failed_checks(model) | {"check_pipeline_consistency": "two fits differ: each draws fresh noise"}

@@ -53,7 +53,7 @@ def covered(kind: str, rows: int, epsilon: float, *, runs: int, seed: int) -> fl
     return float((model.p_of(true, 0.05) > 0.05).mean())
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "rows", "epsilon"), [("normal", 1000, 1.0), ("skewed", 3000, 5.0)])
 def test_intervals_cover(kind: str, rows: int, epsilon: float) -> None:
     """False alarm below 1e-6: 4.8 binomial deviations of 500 runs below 95%. Fisher's interval, which takes the

@@ -70,7 +70,7 @@ def covered(family: Any, rows: int, epsilon: float, *, runs: int, seed: int) -> 
     return list(held / runs)
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "rows", "epsilon"), [("logistic", 2000, 2.0), ("logistic", 3000, 0.5), ("poisson", 3000, 3.0)]
 )
@@ -139,6 +139,7 @@ def most_likely(outcome: Any, mean: Any, variance: Any) -> Any:
     return [at[0] - at[1], at[1] / 50, at[2]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_logistic_with_much_epsilon_is_maximum_likelihood(delta: float) -> None:
     found = people().stats.logistic("sick ~ age + treated", between={"age": (0, 100)}, epsilon=300, delta=delta)

@@ -18,7 +18,7 @@ from discreet.stats.regression.rows import square_sensitivity, sum_of_squares
 from .regression_simulation import covered, simulated
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "rows", "epsilon"),
     [("even", 2000, 0.2), ("even", 2000, 5.0), ("skewed", 4000, 3.0), ("narrow", 3000, 2.0), ("even", 500, 0.5)],
@@ -31,6 +31,7 @@ def test_intervals_cover(kind: str, rows: int, epsilon: float) -> None:
     assert min(found) >= 0.95 - 4.8 * math.sqrt(0.95 * 0.05 / 600)
 
 
+@pytest.mark.slow
 def test_robust_intervals_cover_where_plain_ones_do_not() -> None:
     """Residuals spread with the square of x: the plain standard error is too small by a third."""
     robust = covered("heteroscedastic", 5000, 5.0, runs=120, seed=2, robust=True)
@@ -40,6 +41,7 @@ def test_robust_intervals_cover_where_plain_ones_do_not() -> None:
     assert min(plain) < 0.95 - margin
 
 
+@pytest.mark.slow
 def test_intervals_by_person_cover_where_plain_ones_do_not() -> None:
     """Three rows of a person say little more than one."""
     by_person = covered("clustered", 6000, 5.0, runs=120, seed=3, robust=True)

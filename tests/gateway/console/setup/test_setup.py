@@ -248,6 +248,7 @@ def test_columns_that_fill_several_pages(tmp_path: Path) -> None:
         assert table.columns == {"c0": {"between": [0, 9]}, "c40": {"between": [1, 5]}}
 
 
+@pytest.mark.slow
 def test_many_tables_fit_on_a_page(tmp_path: Path) -> None:
     columns = {f"a_column_with_a_long_name_{number}": "integer" for number in range(100)} | {"patient_id": "integer"}
     tables = {f"table_{number}": columns for number in range(30)}
