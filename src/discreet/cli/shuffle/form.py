@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 
@@ -32,11 +34,11 @@ def form(
     known = Task.load(task)
     drawn = draw_form(known, question)
     _write(page, drawn, force=force)
-    link = f"https://polls.example/{page.name}"
+    link = f"https://polls.example/{quote(page.name)}"
     print(f"{page}: the page, {len(drawn):,} bytes. It needs no other file, and sends to {known.shuffler} only.")
     print("Serve it over https, by somebody whom people trust: who can change the page can read what they answer.")
     print("One link for each person, with a token of their own:")
-    print(f"  discreet shuffle tokens {task} {known.protocol.clients} | sed 's|^|{link}#|' > links.txt")
+    print(f"  discreet shuffle tokens {shlex.quote(str(task))} {known.protocol.clients} | sed 's|^|{link}#|' > links.txt")
     print(f"Or, if the shuffler was started with --open, one link for everybody: {link}")
     if is_local(known):
         print("The shuffler of this task is on this machine: only a browser here can answer.")

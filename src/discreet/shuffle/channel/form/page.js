@@ -12,7 +12,7 @@
   };
   const NOTHING_CHOSEN = "Choose an answer first.";
   const UNREACHABLE =
-    "The poll cannot be reached. Your answer is kept on this device, sealed. Check your connection, and press Send again.";
+    "The poll cannot be reached. Check your connection, and press Send again: the same answer is sent, and counts once.";
   const FAILED = "This browser cannot seal your answer. Open the link in a newer one.";
   const REALLY = "Nothing will ever be sent from this device for this question. Is that what you want?";
 

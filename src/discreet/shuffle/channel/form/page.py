@@ -36,7 +36,8 @@ def draw_form(task: Task, question: str) -> bytes:
     styles, script = STYLES + _text("page.css"), _text("discreet-reports.js") + "\n" + _text("page.js")
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(styles)}'; "
-        f"connect-src {task.shuffler}/v1/; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
+        f"img-src data:; connect-src {task.shuffler}/v1/; base-uri 'none'; form-action 'none'; "
+        "require-trusted-types-for 'script'"
     )
     text = (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

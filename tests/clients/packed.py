@@ -1,4 +1,4 @@
-"""Puts the script that `npm run build` makes into the Python package: `python clients/pack.py`.
+"""Puts the script that `npm run build` makes into the Python package: `python -m tests.clients.packed`.
 
 Run it after every change of clients/js. Next to the script stand the hashes of what it is made from: a test fails
 if one of them is another, so that nobody forgets.
@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "clients" / "js"
 PACKED = ROOT / "src" / "discreet" / "shuffle" / "channel" / "form"
 SCRIPT = "discreet-reports.js"
