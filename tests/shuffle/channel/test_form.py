@@ -178,14 +178,17 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     status, said = run("form.html")
     assert not status
     assert (tmp_path / "form.html").read_bytes() == draw_form(poll.task, QUESTION)
-    assert "discreet shuffle tokens poll.toml 10000 | sed 's|^|https://polls.example/form.html#|' > links.txt" in said
-    assert "--open" in said
-    assert "only a browser here can answer" in said
+    here = (tmp_path / "form.html").resolve().as_uri()
+    assert f"discreet shuffle tokens poll.toml 10000 | sed 's|^|{here}#|' > links.txt" in said
+    assert "is on this machine" in said
     poll.path.write_text(poll.path.read_text().replace("http://127.0.0.1:7002", "https://shuffler.example"))
     assert run("form.html", question="Another?")[1].startswith("error [file-exists]: ")
     assert QUESTION in (tmp_path / "form.html").read_text()
     status, said = run("form.html", "--force", question="Another?")
-    assert (not status, "only a browser here" in said) == (True, False)
+    assert (not status, "is on this machine" in said) == (True, False)
+    assert "discreet shuffle tokens poll.toml 10000 | sed 's|^|https://polls.example/form.html#|' > links.txt" in said
+    assert "who can change the page can read what they answer" in said
+    assert "--open" in said
     assert "Another?" in (tmp_path / "form.html").read_text()
     for name in ("poll.toml", "nowhere/form.html", "."):
         assert run(name, "--force")[1].startswith("error [file-not-writable]: ")

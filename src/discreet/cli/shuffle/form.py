@@ -26,7 +26,8 @@ def form(
     browsers send to nobody; a shuffler that was started with --open needs none.
 
     Examples:
-      $ discreet shuffle form poll.toml form.html --question "How often do you feel lonely?"
+      $ discreet shuffle form poll.toml form.html \\
+                         --question "How often do you feel lonely?"
     """
     from discreet.shuffle.channel.form.page import draw_form, is_local
     from discreet.shuffle.channel.task import Task
@@ -34,14 +35,15 @@ def form(
     known = Task.load(task)
     drawn = draw_form(known, question)
     _write(page, drawn, force=force)
-    link = f"https://polls.example/{quote(page.name)}"
+    link = page.resolve().as_uri() if is_local(known) else f"https://polls.example/{quote(page.name)}"
+    tokens = f"discreet shuffle tokens {shlex.quote(str(task))} {known.protocol.clients}"
     print(f"{page}: the page, {len(drawn):,} bytes. It needs no other file, and sends to {known.shuffler} only.")
-    print("Serve it over https, by somebody whom people trust: who can change the page can read what they answer.")
-    print("One link for each person, with a token of their own:")
-    print(f"  discreet shuffle tokens {shlex.quote(str(task))} {known.protocol.clients} | sed 's|^|{link}#|' > links.txt")
-    print(f"Or, if the shuffler was started with --open, one link for everybody: {link}")
     if is_local(known):
-        print("The shuffler of this task is on this machine: only a browser here can answer.")
+        print("The shuffler of this task is on this machine: try the page with a browser here.")
+    else:
+        print("Serve it over https, by somebody whom people trust: who can change the page can read what they answer.")
+    print(f"One link for each person, with a token of their own:\n  {tokens} | sed 's|^|{link}#|' > links.txt")
+    print(f"Or, if the shuffler was started with --open, one link for everybody:\n  {link}")
 
 
 def _write(page: Path, drawn: bytes, *, force: bool) -> None:
