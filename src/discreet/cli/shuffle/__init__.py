@@ -33,6 +33,7 @@ def shuffle() -> None:
       $ discreet shuffle shuffler poll.toml &
       $ discreet shuffle tokens poll.toml 100 > tokens.txt
       $ discreet shuffle report poll.toml tea --token "$(head -1 tokens.txt)"
+      $ discreet shuffle form poll.toml form.html --question "Tea or coffee?"
       $ discreet shuffle close poll.toml
 
     How answers travel: docs/channel.md. How wrong counts are: docs/shuffle.md

@@ -3,7 +3,7 @@
   const ENDS = {
     sent: "Thank you. Your report was taken. You can close this page.",
     "reported-already": "Thank you. A report was already taken from this device or with this link. It counts once.",
-    "opted-out": "You do not take part. Nothing is sent from this device, not even that.",
+    "opted-out": "You do not take part. Nothing is sent from this device, not even that you declined.",
     closed: "This poll is closed. Your answer is not counted.",
     "not-accepted": "This link is not one of this poll's. Open the whole link that you were given, or ask for another one.",
     "token-needed": "This link is not complete. Open the whole link that you were given, with everything after the #.",
