@@ -213,6 +213,12 @@ globalThis.fetch = async (url, { headers, body, credentials }) => {
   const token = new Uint8Array(48).fill(7);
   return { status, ok: status === 200, arrayBuffer: async () => token.buffer };
 };
+const { subtle } = crypto;
+const generateKey = subtle.generateKey.bind(subtle);
+subtle.generateKey = async (...given) => {
+  if (now.old) throw new DOMException("X25519", "NotSupportedError");
+  return generateKey(...given);
+};
 globalThis.confirm = () => now.sure;
 globalThis.addEventListener = () => {};
 globalThis.history = { replaceState: (state, title, place) => { now.place = place; } };
@@ -332,6 +338,11 @@ def test_after_a_failure_the_same_bytes_are_sent_again(node: None) -> None:
     assert len(again["sent"]) == 6
     assert len({sent["bytes"] for sent in again["sent"]}) == 1
     assert THANKS in again["said"]
+
+
+def test_a_browser_that_cannot_seal_sends_nothing_and_says_so(node: None) -> None:
+    [one] = visit(task_of(), {"token": TOKEN, "chosen": "1", "clicks": ["send"], "old": True})
+    assert (one["said"].startswith("This browser cannot seal"), one["sent"], one["choosing"]) == (True, [], True)
 
 
 # --- in a browser -----------------------------------------------------------------------------------------------
