@@ -45,6 +45,8 @@ assert model.fit(np.eye(4), [0, 1, 0, 1]).coef_.shape == (1, 4)
 import httpx, uvicorn
 from discreet.shuffle.channel import client
 from discreet.shuffle.channel.services import analyzer, issuer, shuffler
+from importlib import resources
+assert resources.files("discreet.shuffle.channel.form").joinpath("discreet-reports.js").is_file()
 """,
     "gateway": """
 import discreet as dp

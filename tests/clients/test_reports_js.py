@@ -21,7 +21,7 @@ from discreet.shuffle.channel import keys, wire
 
 from ..gateway.console.browser import chromium
 from ..shuffle.channel.polls import CHOICES, Poll, make_poll, serve, services
-from . import vectors
+from . import packed, vectors
 from .conftest import PACKAGE, run
 
 QUICK, MANY = 5_000, 1_000_000
@@ -212,6 +212,14 @@ def test_the_bundle_is_small_and_needs_nothing(package: Path) -> None:
         assert {entry["types"].removeprefix("./"), entry["default"].removeprefix("./")} <= names
     assert {"README.md", "package.json", "LICENSE"} <= names
     assert not any("test" in name or "parts" in name for name in names), names
+
+
+def test_the_packed_script_is_made_from_these_sources() -> None:
+    assert (packed.PACKED / packed.SUMS).read_text() == packed.sums(), "run python -m tests.clients.packed"
+
+
+def test_the_packed_script_is_the_built_one(package: Path) -> None:
+    assert (packed.PACKED / packed.SCRIPT).read_bytes() == (package / "dist" / packed.SCRIPT).read_bytes()
 
 
 def fleet(package: Path, folder: Path, poll: Poll, count: int) -> None:

@@ -71,6 +71,16 @@ POLLS = {
         "The number of reports is public, so the guarantee is about one report replaced by another.",
         '`dp.Ledger.open(…, protects=dp.row(neighbors="replace"))`',
     ),
+    "shuffle-no-form": Explained(
+        "`discreet shuffle form` for a task with an issuer, for sums of numbers, or with a shuffler without https",
+        "The page reports one of a few answers with the script that it carries, which cannot do more than that.",
+        "what the message says: another task, another address, or a page of your own with a larger entry of the client",
+    ),
+    "shuffle-no-question": Explained(
+        '`discreet shuffle form poll.toml form.html --question ""`',
+        "People must know what they answer.",
+        'the question as people read it: `--question "How often do you feel lonely?"`',
+    ),
     "shuffle-not-accepted": Explained(
         "a token that was cut short, or a report or batch of another task",
         "A service accepts only what was made with its own task file and tokens.",

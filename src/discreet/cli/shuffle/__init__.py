@@ -6,6 +6,7 @@ from discreet.cli.shuffle import (
     analyzer,
     check,
     close,
+    form,
     influence,
     init,
     issuer,
@@ -32,6 +33,7 @@ def shuffle() -> None:
       $ discreet shuffle shuffler poll.toml &
       $ discreet shuffle tokens poll.toml 100 > tokens.txt
       $ discreet shuffle report poll.toml tea --token "$(head -1 tokens.txt)"
+      $ discreet shuffle form poll.toml form.html --question "Tea or coffee?"
       $ discreet shuffle close poll.toml
 
     How answers travel: docs/channel.md. How wrong counts are: docs/shuffle.md
@@ -44,6 +46,7 @@ for command in (
     check.check,
     tokens.tokens,
     vouchers.vouchers,
+    form.form,
     analyzer.analyzer,
     shuffler.shuffler,
     issuer.issuer,

@@ -1,0 +1,116 @@
+"""A poll as one HTML page: the question, a button for each answer, what is promised, and the script that reports.
+
+The script and the styles are the same on every page, and the policy of the page names them by their hashes: nothing
+that a question or a choice says can become a script. What is different stands in escaped text and attributes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html import escape
+from importlib import resources
+
+from discreet.errors import InvalidArgument
+from discreet.shuffle.channel.services.page import STYLES
+from discreet.shuffle.channel.task import Task
+
+KINDS = ("bit sum", "histogram by response", "histogram with fakes")
+"""What a person can answer with one tap, and the script can report."""
+_LARGEST = 2**53
+"""Whole numbers from here on are not exact in JavaScript."""
+_LOCAL = r"http://(?:127\.0\.0\.1|localhost)"
+_ADDRESS = re.compile(rf"(?:https://[A-Za-z0-9.-]+|{_LOCAL})(?::[0-9]+)?(?:/[A-Za-z0-9._~-]+)*")
+"""An address that means the same in a content security policy: no user, no question mark, nothing that ends a part."""
+
+
+def draw_form(task: Task, question: str) -> bytes:
+    """The page for people who answer. Raises for a task that its script cannot answer."""
+    check_form(task)
+    asked = " ".join(question.split())
+    if not asked:
+        raise InvalidArgument(
+            'A form needs a question, such as --question "How often do you feel lonely?"', code="shuffle-no-question"
+        )
+    styles, script = STYLES + _text("page.css"), _text("discreet-reports.js") + "\n" + _text("page.js")
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(styles)}'; "
+        f"img-src data:; connect-src {task.shuffler}/v1/; base-uri 'none'; form-action 'none'; "
+        "require-trusted-types-for 'script'"
+    )
+    text = (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n<meta name="robots" content="noindex">\n'
+        f'<link rel="icon" href="data:,">\n<title>{escape(asked)}</title>\n<style>{styles}</style>\n</head>\n<body>\n'
+        f'<main id="poll" data-task="{escape(task.canonical.decode())}" data-hash="{task.hash.hex()}" '
+        f'data-shuffler="{escape(task.shuffler)}">\n<h1 id="question" dir="auto">{escape(asked)}</h1>\n{_answers(task)}'
+        '<p id="said" role="status" tabindex="-1"></p>\n'
+        '<noscript><p class="warning">This page needs JavaScript: your answer is randomized on this device, before '
+        f"anything is sent.</p></noscript>\n{_promised(task)}</main>\n<script>{script}</script>\n</body>\n</html>\n"
+    )
+    return text.encode("utf-8", "replace")
+
+
+def check_form(task: Task) -> None:
+    """Refuse a task that the script of the page cannot answer."""
+    choices = getattr(task.protocol, "choices", ())
+    if task.issuer_key:
+        why = (
+            "This task admits people by tickets of its issuer, which the page cannot get. Make a task without "
+            "--admission, or write a page with the entry @discreet/reports/admission"
+        )
+    elif task.protocol.kind not in KINDS:
+        why = (
+            f"A form has a button for each answer, and the {task.protocol.kind} of this task is not for that. Make a "
+            "task with discreet shuffle init, or write a page with the entry @discreet/reports/all"
+        )
+    elif not all(isinstance(one, str) or (isinstance(one, int | float) and abs(one) < _LARGEST) for one in choices):
+        why = "The choices of a form must be texts, or numbers below 2^53. Make a task with such choices"
+    elif not _ADDRESS.fullmatch(task.shuffler):
+        why = (
+            "A form needs the shuffler's address as https://shuffler.example (or http://127.0.0.1:7002 to try it on "
+            "this machine), in plain letters. Write it under [services] in the task file"
+        )
+    else:
+        return
+    raise InvalidArgument(f"{why}.", code="shuffle-no-form")
+
+
+def is_local(task: Task) -> bool:
+    """Whether only this machine reaches the shuffler."""
+    return re.match(_LOCAL, task.shuffler) is not None
+
+
+def _answers(task: Task) -> str:
+    named = getattr(task.protocol, "choices", None)
+    answers = [(1, "Yes"), (0, "No")] if named is None else list(enumerate(map(str, named)))
+    buttons = "".join(
+        f'<label><input type="radio" name="answer" value="{place}" autocomplete="off">'
+        f'<span dir="auto">{escape(name)}</span></label>\n'
+        for place, name in answers
+    )
+    return (
+        f'<div id="ask">\n<fieldset id="answers" aria-labelledby="question" disabled>\n{buttons}</fieldset>\n'
+        '<p class="pale small">This device adds noise to your answer and seals it. One service sees that you answer; '
+        "another one reads answers, and cannot see whose they are.</p>\n"
+        '<button id="send" type="button" disabled>Send</button>\n'
+        '<button id="decline" type="button" class="quiet" disabled>I do not want to take part</button>\n</div>\n'
+    )
+
+
+def _promised(task: Task) -> str:
+    return (
+        f'<h2>What is promised</h2>\n<p class="small">{escape(task.promise)}</p>\n'
+        f'<p class="pale small">Task <code>{task.hash.hex()}</code></p>\n'
+    )
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _text(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
