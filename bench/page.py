@@ -47,6 +47,7 @@ THEMES = (
             "sql": "sql",
             "planning": "planning",
             "groups": "groups",
+            "found_groups": "found_groups",
             "everyday": "everyday",
             "cubes": "cubes",
             "clipping": "clipping",
