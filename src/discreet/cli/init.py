@@ -16,6 +16,7 @@ from discreet.cli.terminal.output import is_terminal
 from discreet.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from discreet.datasets.drafts import People
     from discreet.datasets.sources import Source
 
 
@@ -75,12 +76,12 @@ def main(
     if out.exists():
         raise InvalidArgument(f"{out} exists and is left as it is. Name another file with --out.", code="file-exists")
     source = read_source([str(one) for one in data], out, header=header, separator=separator)
-    if source.notes and is_terminal(sys.stdout):
-        print("From the rows, for you alone:", *source.notes, sep="\n  ")
     whose = _ask_for_person(source) if person is None else person
     people = find_people(whose, source)
     check_person(people.unit if people.columns else whose, source.tables, source.untyped)
     write_new(out, policy_text(source, out.stem, people))
+    if is_terminal(sys.stdout):
+        _tell_owner(source, people)
     print(f"{out} is written. It protects all rows of one {people.unit} together.")
     for table, path in people.through.items():
         print(f"{table} leads to people through {path}.")
@@ -89,12 +90,27 @@ def main(
         print("Write their names in the file. If the first line holds them, use --header instead.")
     if left_out := [name for name in source.tables if name not in people]:
         print(f"Without that column, and left out for now: {', '.join(left_out)}. The file says how to add them.")
+    for table in source.texts:
+        for said in source.unsure_of(table):
+            print(f"Decide about {table}: {said}")
     for place, why in source.left_out.items():
         print(f"{place} cannot be served: {why}")
     if source.url is not None:
         print("It contains the URL as you wrote it, with a password if there is one: only you can read the file.")
     print(f"Check: discreet check {out}")
     print(f'Ask: discreet explain {out} "SELECT COUNT(*) FROM {next(iter(people.columns))}" --epsilon 0.1')
+
+
+def _tell_owner(source: Source, people: People) -> None:
+    """Print what does not fit the proposed types. It is about rows, so only a terminal is told."""
+    notes = [
+        f"column {column}: {note}"
+        for table in source.texts
+        for column, said in source.notes_on(table, people.columns.get(table)).items()
+        for note in said
+    ]
+    if notes:
+        print("From the rows, for you alone:", *notes, sep="\n  ")
 
 
 def write_new(out: Path, text: str) -> None:

@@ -161,6 +161,7 @@ def engine_lines(url: str) -> list[str]:
 def source_lines(name: str, source: Source) -> list[str]:
     """The lines that say where a table is, and how it is read."""
     lines = [f"[tables.{key(name)}]", f"source = {quote(source.places[name])}"]
+    lines += [f"# {DECIDE}{said}" for said in source.unsure_of(name)]
     if words := source.format_of(name):
         inside = ", ".join(f"{word} = {value_text(value)}" for word, value in words.items())
         lines += [*([_NAMES] if "names" in words else []), f"format = {{{inside}}}"]

@@ -32,11 +32,6 @@ class Source:
     """Tables that cannot be served, and why."""
     foreign_keys: Sequence[ForeignKey] = ()
 
-    @property
-    def notes(self) -> list[str]:
-        """What only the owner may be told: it is about rows."""
-        return [note for text in self.texts.values() for note in text.notes]
-
     def format_of(self, table: str) -> dict[str, Any]:
         """How a text file is read, as a policy says it. Empty for others, and for a usual one."""
         return self.texts[table].words() if table in self.texts else {}
@@ -60,6 +55,21 @@ class Source:
             if not typed:
                 del made[person]
         return made
+
+    def notes_on(self, table: str, person: str | None) -> dict[str, Sequence[str]]:
+        """What does not fit the declared types of columns. Only the owner may be told: it is about rows."""
+        if table not in self.texts:
+            return {}
+        text, declared = self.texts[table], self.declared(table, person)
+        return {
+            column: notes
+            for column, notes in text.notes.items()
+            if notes and declared.get(column, {}).get("type") == text.types[column]
+        }
+
+    def unsure_of(self, table: str) -> Sequence[str]:
+        """What can be read in two ways in the files of a table."""
+        return self.texts[table].unsure if table in self.texts else ()
 
 
 def is_database(words: Sequence[str]) -> bool:

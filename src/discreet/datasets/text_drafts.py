@@ -51,20 +51,31 @@ _DATES = (
     *("dd.mm.yyyy hh:mi", "dd.mm.yyyy hh:mi:ss", "dd/mm/yyyy hh:mi", "dd/mm/yyyy hh:mi:ss"),
     *("mm/dd/yyyy hh:mi", "mm/dd/yyyy hh:mi:ss"),
 )
-_SAID = {"boolean": "neither true nor false", "integer": "no numbers", "number": "no numbers"}
-_SAID |= dict.fromkeys(("date", "timestamp"), "no dates")
+_USUAL_DATES = {"date": "yyyy-mm-dd", "timestamp": "yyyy-mm-dd hh:mi"}
+_TWO_READINGS = {
+    None: (
+        ".",
+        '1.234 is read as 1 and a fraction. If it is one thousand and more, write decimal = ",", thousands = "."',
+    ),
+    ",": (
+        ",",
+        '1,234 is read as one thousand and more. If it is 1 and a fraction, write decimal = "," for thousands = ","',
+    ),
+}
+"""By the mark of thousands: the mark that may mean a fraction or thousands, and what to say."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextDraft:
-    """A proposal for one table: how its files are read, and the types of its columns. `notes` are for the owner alone:
-    they tell about rows.
-    """
+    """A proposal for one table: how its files are read, and the types of its columns."""
 
     declared: TextFormat
     types: Mapping[str, str]
     dates: Mapping[str, str] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What does not fit the types of columns, for the owner alone: it tells about rows."""
+    unsure: Sequence[str] = ()
+    """What can be read in two ways, for the owner to decide. No single row makes the difference."""
 
     def words(self) -> dict[str, Any]:
         """The format as a policy says it."""
@@ -195,27 +206,53 @@ def _with_types(name: str, source: Path, declared: TextFormat) -> TextDraft:
     each = iter(found)
     numbers = {column: {test: next(each) for test in tests} for column in columns}
     written_as = _numbers_written_as(numbers.values())
-    types, dates, told = {}, {}, []
+    found_format = _NUMBERS[written_as]
+    declared = replace(declared, decimal=found_format.decimal, thousands=found_format.thousands)
+    types, dates, notes, unsure = {}, {}, {}, []
     for column, fitting in numbers.items():
         kind, written, fits = _proposed(fitting, fitting[written_as])
         types[column] = kind
+        notes[column] = _notes_on(kind, fitting, fits, _written_like(kind, declared, written))
         if written:
             dates[column] = written
-        unfit = fitting["values"] - fits
-        if unfit and kind != "text":
-            told.append(
-                f"column {column}: {unfit:,} of {fitting['values']:,} values are {_SAID[kind]}; they will be NULL"
-            )
-        fractions = fits - fitting["integer"] if kind == "integer" else 0
-        if fractions:
-            told.append(f"column {column}: {fractions:,} of {fits:,} numbers are not whole; they will be rounded")
-        if written and fitting.get(_swapped(written)) == fits:
-            told.append(f"column {column}: days and months cannot be told apart; {written} is written")
-    found_format = _NUMBERS[written_as]
-    if found_format.thousands is not None:
-        told.append(f"numbers have marks between thousands, as in 1{found_format.thousands}234; check thousands")
-    declared = replace(declared, decimal=found_format.decimal, thousands=found_format.thousands)
-    return TextDraft(declared=declared, types=types, dates=dates, notes=told)
+            if fitting.get(_swapped(written), 0) >= _FITS * fits:
+                unsure.append(
+                    f"days and months of {column} cannot be told apart. They are read as {written}. If the month "
+                    f'comes first, write "{_swapped(written)}".'
+                )
+    read_as_numbers = [numbers[column] for column, kind in types.items() if kind in ("integer", "number")]
+    unsure += _unsure_numbers(declared, read_as_numbers)
+    return TextDraft(declared=declared, types=types, dates=dates, notes=notes, unsure=unsure)
+
+
+def _written_like(kind: str, declared: TextFormat, date: str) -> str:
+    """What the values of a type look like in this file, for messages."""
+    thousand = f"1{declared.thousands or ''}234"
+    numbers = {"integer": f"numbers such as {thousand}", "number": f"numbers such as {thousand}{declared.decimal}50"}
+    others = {"boolean": "true or false"} | {one: f"dates such as {date or _USUAL_DATES[one]}" for one in _USUAL_DATES}
+    return {**numbers, **others}.get(kind, "")
+
+
+def _notes_on(kind: str, fitting: Mapping[str, int], fits: int, like: str) -> list[str]:
+    """How many values of a column do not fit its type, and what becomes of them."""
+    notes = []
+    unfit = fitting["values"] - fits
+    if unfit and kind != "text":
+        notes.append(f"{unfit:,} of {fitting['values']:,} values are not {like}; they will be NULL")
+    fractions = fits - fitting["integer"] if kind == "integer" else 0
+    if fractions:
+        notes.append(f"{fractions:,} of {fits:,} numbers are not whole; they will be rounded")
+    return notes
+
+
+def _unsure_numbers(declared: TextFormat, columns: Collection[Mapping[str, int]]) -> list[str]:
+    """Whether 1,234 may be a thousand or a fraction: nearly all that have a mark have three digits after it."""
+    if declared.decimal != "." or declared.thousands not in _TWO_READINGS:
+        return []
+    mark, said = _TWO_READINGS[declared.thousands]
+    groups, marked = (sum(fitting[test] for fitting in columns) for test in (f"one group by {mark}", "marked"))
+    notable = any(fitting["marked"] > _NOTABLE * fitting["values"] for fitting in columns)
+    return [f"{said} in its format."] if notable and groups >= _FITS * marked else []
 
 
 def _tests() -> dict[str, str]:
@@ -230,6 +267,9 @@ def _tests() -> dict[str, str]:
         "timestamp": r"regexp_full_match(trim({0}), '\d{{4}}-\d\d?-\d\d?[ T]\d.*') AND "
         "TRY_CAST({0} AS TIMESTAMP) IS NOT NULL",
     }
+    tests["marked"] = "contains({0}, '.') OR contains({0}, ',')"
+    for mark, _ in _TWO_READINGS.values():
+        tests[f"one group by {mark}"] = rf"regexp_full_match(trim({{0}}), '[+-]?[1-9]\d{{{{0,2}}}}[{mark}]\d{{{{3}}}}')"
     for written, how in _NUMBERS.items():
         tests[written] = f"{there} AND TRY_CAST({_of_column(plain_number('@', how))} AS DOUBLE) IS NOT NULL"
     for written in _DATES:

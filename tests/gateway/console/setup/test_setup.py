@@ -136,6 +136,29 @@ def test_from_data_to_a_policy_that_answers(running: Running, tmp_path: Path) ->
     assert owner.post("/setup/policy").status_code in (400, 403)  # once
 
 
+def test_the_owner_alone_sees_how_many_values_do_not_fit_their_types(tmp_path: Path) -> None:
+    """The same counts as on a terminal, and not in the policy."""
+    rows = (f"{n // 3};{CANARY if n < 9 else f'{1 + n % 8}.234,50'};0{1 + n % 3}/04/2024\n" for n in range(300))
+    (tmp_path / "costs.csv").write_text("patient_id;cost;day\n" + "".join(rows) + f"{CANARY};1,5;01/04/2024\n")
+    source = read_source([str(tmp_path / "costs.csv")], tmp_path / "clinic.toml", header=True)
+    counted = "9 of 301 values are not numbers such as 1.234,50; they will be NULL"
+    with first_run(tmp_path, source) as running:
+        stranger, owner = Person(running.desk), running.person()
+        owner.post("/setup", **{"use.0": "people:patient_id"})
+        assert counted not in stranger.get("/setup/columns/1").text
+        shown = owner.get("/setup/columns/1").text
+        assert counted in shown
+        assert "days and months of day cannot be told apart" in shown
+        assert "1 of 301" not in shown  # ids stay text, and all of them fit
+        assert CANARY not in shown
+        owner.post("/setup/columns/1")
+        owner.post("/setup/limits", **LIMITS)
+        written = html.unescape(owner.get("/setup/policy").text)
+    assert 'thousands = "."' in written
+    assert "decide: days and months of day" in written
+    assert "301" not in written
+
+
 def test_the_first_run_says_what_epsilon_means_and_how_psql_is_let_in(running: Running) -> None:
     owner = running.person()
     decide(owner)
