@@ -307,20 +307,3 @@ def test_numbers_that_can_be_read_in_two_ways_are_left_to_decide(
     for text in texts:
         assert ("is read as" in text) == bool(said)
         assert said in text
-
-
-@pytest.mark.parametrize(("encoding", "name"), [("cp1252", "WINDOWS-1252"), ("utf-16", "UTF-16")])
-def test_another_encoding_is_refused_with_the_command_that_converts(encoding: str, name: str, tmp_path: Path) -> None:
-    path = tmp_path / "my visits.csv"
-    path.write_bytes("patient;city\n1;Köln\n2;Münster\n3;Haifa\n".encode(encoding))
-    with refuses(InvalidArgument, "source-encoding") as refused:
-        init_command.main([path], tmp_path / "policy.toml", person="patient", header=True)
-    assert f"iconv -f {name} -t UTF-8 '{path}'" in str(refused.value)
-    assert not (tmp_path / "policy.toml").exists()
-
-
-def test_a_single_line_in_another_encoding_does_not_refuse_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "visits.csv"
-    path.write_bytes(b"patient;cost\n" + b"1;2.5\n" * 200 + b"\xfc;1.5\n")
-    init_command.main([path], tmp_path / "policy.toml", person="patient", header=True)
-    assert (tmp_path / "policy.toml").exists()

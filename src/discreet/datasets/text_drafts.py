@@ -9,8 +9,6 @@ from __future__ import annotations
 import csv
 import datetime
 import re
-import shlex
-import zlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
@@ -19,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from discreet.datasets.text_copies import count_unreadable, refuse_wide
 from discreet.engines.duckdb.dialect import quote
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.duckdb.text_files import LONGEST_HEADER, Csv, likely_separator, open_text, plain_number, read_date
@@ -74,6 +73,8 @@ class TextDraft:
     dates: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What does not fit the types of columns, for the owner alone: it tells about rows."""
+    file_notes: Sequence[str] = ()
+    """The same about whole lines."""
     unsure: Sequence[str] = ()
     """What can be read in two ways, for the owner to decide. No single row makes the difference."""
 
@@ -87,9 +88,35 @@ def draft_text(
 ) -> TextDraft:
     """What files of text seem to be. `header` and `separator` are what their owner knows."""
     lines = _first_lines(files[0], name)
-    for file in files:
-        _check_encoding(file)
-    delimiter = separator or _separator_of(lines, files[0])
+    unreadable = sum(map(_check_encoding, files))
+    made = _draft_lines(name, source, files[0], lines, header, separator)
+    said = [f"lines that are not UTF-8, and will be left out: {unreadable:,}"] if unreadable else []
+    return replace(made, file_notes=said)
+
+
+def draft_names(
+    name: str, source: Path, files: Sequence[Path], *, header: bool | None = None, separator: str | None = None
+) -> TextDraft:
+    """What the line of names says, and nothing else: no row is read, and every column is text."""
+    declared = TextFormat(separator=separator)
+    names = Csv.opened(name, files, declared).names
+    if header is False or (header is None and any(map(_is_value, names))):
+        raise InvalidArgument(
+            f"Without its rows, only the line of names of {source} can be read. If its first line contains names, add "
+            "--header. If it is a row, leave out --names-only.",
+            code="command-header",
+        )
+    said = (
+        "no row was read, so that every column is text. Declare the types of numbers and dates under "
+        f'[tables.{name}.columns], such as cost = {{type = "number"}}.'
+    )
+    return TextDraft(declared=declared, types=dict.fromkeys(names, "text"), unsure=[said])
+
+
+def _draft_lines(
+    name: str, source: Path, file: Path, lines: Sequence[str], header: bool | None, separator: str | None
+) -> TextDraft:
+    delimiter = separator or _separator_of(lines, file)
     first, rest = _cells(lines[:1], delimiter), _cells(lines[1:], delimiter)
     names = first[0] if first else []
     widths = Counter(map(len, [*first, *rest]))
@@ -97,7 +124,7 @@ def draft_text(
     without = TextFormat(header=False, separator=delimiter, names=tuple(f"column{n + 1}" for n in range(width)))
     if header is False:
         return _with_types(name, source, without)
-    is_usual = bool(lines) and separator is None and delimiter == likely_separator(lines[0], files[0])
+    is_usual = bool(lines) and separator is None and delimiter == likely_separator(lines[0], file)
     declared = TextFormat(separator=None if is_usual else delimiter)
     if header:
         return _with_types(name, source, declared)
@@ -128,22 +155,18 @@ def _first_lines(file: Path, name: str) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
-def _check_encoding(file: Path) -> None:
-    """Refuse a file in another encoding: lines that are not UTF-8 are left out of every answer."""
-    seen, unreadable, encoding = 0, 0, "WINDOWS-1252"
-    with suppress(EOFError, OSError, zlib.error), open_text(file) as opened:
-        for line in islice(opened, ROWS):
-            seen += 1
-            unreadable += not line.isascii() and any("\udc80" <= one <= "\udcff" for one in line)
-            if seen == 1 and "\0" in line:
-                unreadable, encoding = ROWS, "UTF-16"
+def _check_encoding(file: Path) -> int:
+    """Refuse a file in another encoding: lines that are not UTF-8 are left out of every answer. How many there are."""
+    refuse_wide(file)
+    seen, unreadable, _ = count_unreadable(file, ROWS)
     if unreadable > _NOTABLE * seen:
-        plain = shlex.quote(str(file))
         raise InvalidArgument(
-            f"{file} is not text in UTF-8, and lines that are not would be left out. Convert it, and use the "
-            f"copy. If it is from a program of Windows: iconv -f {encoding} -t UTF-8 {plain} > utf8.csv",
+            f"{file} is not text in UTF-8, and lines that are not would be left out. If it is from a program of "
+            "Windows in Western Europe or America, add --encoding windows-1252: a copy in UTF-8 is written next to the "
+            "policy, and used.",
             code="source-encoding",
         )
+    return unreadable
 
 
 def _separator_of(lines: Sequence[str], file: Path) -> str:

@@ -124,6 +124,7 @@ class FirstRun:
             keys = list(islice(drafts.keys_to(source, name), MOST_KEYS))
             can = {"people": drafts.people_columns(source, name), "through": keys}
             text = {"untyped": name in source.untyped, "unsure": list(source.unsure_of(name))}
+            text["notes"] = list(source.texts[name].file_notes) if name in source.texts else []
             tables.append({**known, "name": name, "columns": columns, "can": can, **text})
         limits = {name: getattr(made, name) for name in vars(made) if name != "tables"}
         return {
