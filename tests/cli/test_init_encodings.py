@@ -43,6 +43,7 @@ def test_a_copy_in_utf_8_is_written_and_asked(name: str, tmp_path: Path) -> None
     init_command.main([data / name], policy, person="Patientennr", encoding="Windows-1252")
     copy = clinic / "My Visits.utf8.csv"
     assert copy.read_text("utf-8") == VISITS
+    assert f'# It is a copy in UTF-8 of "{name}", which is windows-1252.' in policy.read_text("utf-8")
     assert copy.stat().st_mode & 0o777 == 0o600
     words = tomllib.loads(policy.read_text("utf-8"))["tables"]["my_visits"]
     assert words["source"] == copy.name
@@ -62,7 +63,7 @@ def test_any_byte_is_read_and_changes_its_own_cell_only(encoding: str, tmp_path:
     cells = [b"a%cz" % byte for byte in range(256) if chr(byte) not in '\r\n;"']
     path = tmp_path / "t.csv"
     path.write_bytes(b"x;y\n" + b"".join(b"1;%b\n" % cell for cell in cells))
-    copy = text_copies.write_copy(path, encoding, tmp_path)
+    copy = text_copies.write_copy(path, encoding, tmp_path).place
     lines = copy.read_text("utf-8").split("\n")
     assert lines[1:-1] == [f"1;{cell.decode(encoding, 'replace')}" for cell in cells]
     assert all(len(line) == 5 for line in lines[1:-1])
@@ -72,7 +73,7 @@ def test_any_byte_is_read_and_changes_its_own_cell_only(encoding: str, tmp_path:
 def test_a_file_in_utf_8_is_not_copied_for_one_odd_line(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(VISITS.encode() + b"1;K\xf6ln;1,5\n")
     source = read_source([str(tmp_path / "t.csv")], tmp_path / "policy.toml", header=True, encoding="latin-1")
-    assert (source.copies, source.places) == ([], {"t": "t.csv"})
+    assert (source.copies, source.places) == ({}, {"t": "t.csv"})
     assert source.texts["t"].file_notes == ["lines that are not UTF-8, and will be left out: 1"]
 
 

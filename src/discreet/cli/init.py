@@ -101,8 +101,9 @@ def main(data: Sequence[str | Path], out: Path, *, person: str | None = None, **
         print("Write their names in the file. If the first line holds them, use --header instead.")
     if left_out := [name for name in source.tables if name not in people]:
         print(f"Without that column, and left out for now: {', '.join(left_out)}. The file says how to add them.")
-    for copy in source.copies:
-        print(f"{copy} is a copy in UTF-8, and what the policy reads. If the file changes, it needs a new copy.")
+    for copy in source.copies.values():
+        print(f"{copy.place} is a copy in UTF-8, and what the policy reads. If the file changes, copy it again:")
+        print(f"  {copy.command}")
     for table in source.texts:
         for said in source.unsure_of(table):
             print(f"Decide about {table}: {said}")

@@ -161,6 +161,8 @@ def engine_lines(url: str) -> list[str]:
 def source_lines(name: str, source: Source) -> list[str]:
     """The lines that say where a table is, and how it is read."""
     lines = [f"[tables.{key(name)}]", f"source = {quote(source.places[name])}"]
+    if copy := source.copies.get(name):
+        lines.append(f"# It is a copy in UTF-8 of {quote(copy.original.name)}, which is {copy.encoding}.")
     lines += [f"# {DECIDE}{said}" for said in source.unsure_of(name)]
     if words := source.format_of(name):
         inside = ", ".join(f"{word} = {value_text(value)}" for word, value in words.items())

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from discreet.datasets.text_copies import check_encoding, count_unreadable, refuse_wide, write_copy
+from discreet.datasets.text_copies import TextCopy, check_encoding, count_unreadable, refuse_wide, write_copy
 from discreet.datasets.text_drafts import ROWS, TextDraft, draft_names, draft_text
 from discreet.engines.configuration import URLS
 from discreet.engines.duckdb.engine import DuckDB, has_types, text_files_in
@@ -32,13 +32,13 @@ class Source:
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Tables that cannot be served, and why."""
     foreign_keys: Sequence[ForeignKey] = ()
-    copies: Sequence[Path] = ()
-    """Copies in UTF-8 that were written, of files in another encoding."""
+    copies: Mapping[str, TextCopy] = field(default_factory=dict)
+    """Copies in UTF-8 that were written for tables, of files in another encoding."""
 
     def remove_copies(self) -> None:
         """Delete the copies, if there will be no policy."""
-        for copy in self.copies:
-            copy.unlink(missing_ok=True)
+        for copy in self.copies.values():
+            copy.place.unlink(missing_ok=True)
 
     def format_of(self, table: str) -> dict[str, Any]:
         """How a text file is read, as a policy says it. Empty for others, and for a usual one."""
@@ -108,7 +108,7 @@ def read_source(
             left_out=found.left_out,
             foreign_keys=found.foreign_keys,
         )
-    paths, copies = _name_tables([Path(word) for word in words]), list[Path]()
+    paths, copies = _name_tables([Path(word) for word in words]), dict[str, TextCopy]()
     try:
         if encoding is not None:
             _copy_files(paths, check_encoding(encoding), policy, copies, look=not names_only)
@@ -119,7 +119,9 @@ def read_source(
     return replace(made, copies=copies)
 
 
-def _copy_files(paths: dict[str, Path], encoding: str, policy: Path, copies: list[Path], *, look: bool) -> None:
+def _copy_files(
+    paths: dict[str, Path], encoding: str, policy: Path, copies: dict[str, TextCopy], *, look: bool
+) -> None:
     """Replace text files by copies in UTF-8, unless most of their special characters are UTF-8 already."""
     for name, path in paths.items():
         for file in text_files_in(path):
@@ -132,8 +134,8 @@ def _copy_files(paths: dict[str, Path], encoding: str, policy: Path, copies: lis
                     f"{path} is a folder, and --encoding copies single files. Convert its files with iconv.",
                     code="source-encoding",
                 )
-            paths[name] = write_copy(file, encoding, _at_home(policy).resolve().parent)
-            copies.append(paths[name])
+            copies[name] = write_copy(file, encoding, _at_home(policy).resolve().parent)
+            paths[name] = copies[name].place
 
 
 def _read_files(

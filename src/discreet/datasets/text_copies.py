@@ -12,6 +12,7 @@ import os
 import shlex
 import zlib
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -21,6 +22,21 @@ from discreet.errors import InvalidArgument
 ENCODINGS = (*(f"windows-{number}" for number in range(1250, 1259)), *(f"iso-8859-{n}" for n in (1, 2, 5, 7, 9, 15)))
 """Those in which every byte is one character, and the first 128 are ASCII: so a line ends where it ends in UTF-8."""
 _PIECE = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextCopy:
+    """A copy in UTF-8, and what it is a copy of."""
+
+    place: Path
+    original: Path
+    encoding: str
+
+    @property
+    def command(self) -> str:
+        """What copies the file again, once it has changed."""
+        places = (shlex.quote(str(one)) for one in (self.original, self.place))
+        return f"iconv -f {self.encoding.upper()} -t UTF-8 {' > '.join(places)}"
 
 
 def count_unreadable(file: Path, most: int) -> tuple[int, int, int]:
@@ -61,10 +77,8 @@ def check_encoding(encoding: str) -> str:
     )
 
 
-def write_copy(file: Path, encoding: str, folder: Path) -> Path:
-    """Write a copy in UTF-8 that only its owner can read, and return its place. A byte that the encoding does not have
-    becomes U+FFFD.
-    """
+def write_copy(file: Path, encoding: str, folder: Path) -> TextCopy:
+    """Write a copy in UTF-8 that only its owner can read. A byte that the encoding does not have becomes U+FFFD."""
     name = file.name[: -len(ZIPPED)] if file.name.lower().endswith(ZIPPED) else file.name
     copy = folder / f"{Path(name).stem}.utf8{Path(name).suffix}"
     try:
@@ -93,4 +107,4 @@ def write_copy(file: Path, encoding: str, folder: Path) -> Path:
                 code="source-unreadable",
             ) from None
         raise
-    return copy
+    return TextCopy(place=copy, original=file, encoding=encoding)
