@@ -145,8 +145,10 @@ def _fates(table: Table, engine: Engine) -> Iterator[str]:
     text = [column for column in columns if engine.reads_text(table.name, column.name)]
     if typed := [f"{column.name} ({column.type})" for column in text if column.type not in ("text", "other")]:
         yield f"values that do not fit the type are NULL: {', '.join(typed)}"
-    if plain := [column.name for column in text if not column.declared and column.type in ("text", "other")]:
+    if plain := [column.name for column in text if not column.declared and column.type == "text"]:
         yield f"text, because no type is declared: {', '.join(plain)}"
+    if other := [column.name for column in columns if column.type == "other"]:
+        yield f"can only be counted and compared, because of their type: {', '.join(other)}"
     for column in columns:
         if column.choices is not None:
             where = "no group" if column.other is None else f"the group {column.other}"
