@@ -69,14 +69,18 @@ def find_people(person: str, source: Source) -> People:
     used = set(columns.items())
     while found := [key for key in source.foreign_keys if _leads(key, {**columns, **through}, double)]:
         for key in {one.table: one for one in reversed(found)}.values():
-            own_name = "" if key.column == key.key else f"{key.column} -> "
-            through[key.table] = f"{own_name}{key.other}.{key.key}"
+            through[key.table] = through_key(key)
             used.add((key.table, key.column))
     others: dict[str, list[str]] = {}
     for key in source.foreign_keys:
         if not key.is_primary and (key.table, key.column) not in used and key.other in {*columns, *through}:
             others.setdefault(key.table, []).append(key.column)
     return People(unit=unit, columns=columns, through=through, others=others)
+
+
+def through_key(key: ForeignKey) -> str:
+    """A foreign key that leads to people, as a policy says it."""
+    return f"{'' if key.column == key.key else f'{key.column} -> '}{key.other}.{key.key}"
 
 
 def _is_double(key: ForeignKey, source: Source) -> bool:

@@ -108,6 +108,8 @@ class FirstRun:
         of a text file do not fit its types, and no policy.
         """
         source, made = self.source, self.draft
+        people = drafts.people_by_keys(source)
+        others = people.others if people else {}
         tables = []
         for name, types in source.tables.items():
             known = asdict(made.tables[name])
@@ -123,9 +125,12 @@ class FirstRun:
             ]
             keys = list(islice(drafts.keys_to(source, name), MOST_KEYS))
             can = {"people": drafts.people_columns(source, name), "through": keys}
+            if known["use"] in can:  # what is chosen is offered first: a page shows only the first ones
+                can[known["use"]] = list(dict.fromkeys([known["leads"], *can[known["use"]]]))
             text = {"untyped": name in source.untyped, "unsure": list(source.unsure_of(name))}
             text["notes"] = list(source.texts[name].file_notes) if name in source.texts else []
-            tables.append({**known, "name": name, "columns": columns, "can": can, **text})
+            known |= {"name": name, "columns": columns, "can": can, "others": list(others.get(name, ()))}
+            tables.append(known | text)
         limits = {name: getattr(made, name) for name in vars(made) if name != "tables"}
         return {
             "policy": self.policy.name,
