@@ -74,7 +74,7 @@ _FAILED = (
 )
 _CLOSED = (
     "The database cannot be opened. Check that the server runs, and that its URL is right (in a policy, url of "
-    "[engine]): the host, the database, the role and its password."
+    "[engine]): the host, the database and the role. Its password may be in ~/.pgpass or $PGPASSWORD."
 )
 
 
