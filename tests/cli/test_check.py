@@ -207,5 +207,5 @@ def test_columns_that_can_only_be_counted_are_named(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(table, tmp_path / "visits.parquet")
     init_command.main([tmp_path / "visits.parquet"], tmp_path / "policy.toml")
     fates = checking.check_policy(tmp_path / "policy.toml").fates["visits"]
-    assert "can only be counted, because of their type: scan" in fates
+    assert "can be counted, but not grouped or compared, because of their type: scan" in fates
     assert any(one.endswith("for a part of ε and δ: city") for one in fates)

@@ -148,7 +148,7 @@ def _fates(table: Table, engine: Engine) -> Iterator[str]:
     if plain := [column.name for column in text if not column.declared and column.type == "text"]:
         yield f"text, because no type is declared: {', '.join(plain)}"
     if other := [column.name for column in columns if column.type == "other"]:
-        yield f"can only be counted, because of their type: {', '.join(other)}"
+        yield f"can be counted, but not grouped or compared, because of their type: {', '.join(other)}"
     for column in columns:
         if column.choices is not None:
             where = "no group" if column.other is None else f"the group {column.other}"
