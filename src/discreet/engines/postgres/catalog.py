@@ -22,7 +22,7 @@ WHERE c.relkind IN ('r', 'p', 'm', 'v', 'f') AND NOT c.relispartition
   AND NOT EXISTS (
     SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype = 'e'
   )
-ORDER BY 1, 2 LIMIT %s
+ORDER BY c.relkind IN ('v', 'f'), 1, 2 LIMIT %s
 """
 # foreign keys of one column, and primary keys of one column, which refer to themselves
 _KEYS = """
