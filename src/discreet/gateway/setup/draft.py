@@ -54,6 +54,12 @@ class TableDraft:
     leads: str = ""
     rows_per_person: int | None = None
     columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    as_text: frozenset[str] = frozenset()
+    """Columns of a text file whose proposed type the owner did not want."""
+
+    def kind_of(self, column: str, proposed: str) -> str:
+        """The type of a column."""
+        return "text" if column in self.as_text else proposed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,16 +179,20 @@ def with_columns(draft: Draft, source: Source, table: str, given: Mapping[str, A
     rows = str(given.get("rows_per_person") or "").strip()
     if rows and not (rows.isascii() and rows.isdecimal() and len(rows) < 12):
         raise InvalidArgument("Rows of one person must be a whole number, such as 20.", code="out-of-range")
-    columns = dict(one.columns)
+    columns, as_text = dict(one.columns), set(one.as_text)
     for name, said in dict(given.get("columns") or {}).items():
         if name not in types:
             raise InvalidArgument("There is no such column.", code="gateway-not-found")
-        found = _declared(name, types[name], said)
+        if "type" in said:
+            as_text -= {name}
+            as_text |= {name} if table in source.untyped and said["type"] == "text" else set()
+        found = _declared(name, replace(one, as_text=frozenset(as_text)).kind_of(name, types[name]), said)
         columns.pop(name, None)
         if found:
             columns[name] = found
     bound = validate_bound(int(rows), "rows_per_person") if rows and one.use == "people" else None
-    return replace(draft, tables={**draft.tables, table: replace(one, rows_per_person=bound, columns=columns)})
+    made = replace(one, rows_per_person=bound, columns=columns, as_text=frozenset(as_text))
+    return replace(draft, tables={**draft.tables, table: made})
 
 
 def _declared(name: str, kind: str, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -290,6 +300,8 @@ def _table_lines(name: str, table: TableDraft, source: Source, person: str) -> I
         yield f"rows_per_person = {table.rows_per_person}"
     untyped = name in source.untyped
     columns = source.declared(name, table.leads if table.use == "people" else None)
+    for one in table.as_text:
+        columns.pop(one, None)
     for one, declared in table.columns.items():
         columns[one] = {**columns.get(one, {}), **declared}
     yield from column_lines(name, columns, untyped=untyped)

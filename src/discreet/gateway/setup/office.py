@@ -112,13 +112,14 @@ class FirstRun:
         others = people.others if people else {}
         tables = []
         for name, types in source.tables.items():
-            known = asdict(made.tables[name])
+            known = {**asdict(made.tables[name]), "as_text": sorted(made.tables[name].as_text)}
             notes = source.notes_on(name, known["leads"] if known["use"] == "people" else None)
             columns = [
                 {
                     "name": column,
-                    "type": kind,
-                    "notes": list(notes.get(column, ())),
+                    "type": made.tables[name].kind_of(column, kind),
+                    "proposed": kind,
+                    "notes": [] if column in known["as_text"] else list(notes.get(column, ())),
                     "declared": known["columns"].get(column, {}),
                 }
                 for column, kind in types.items()

@@ -154,9 +154,17 @@ def test_the_owner_alone_sees_how_many_values_do_not_fit_their_types(tmp_path: P
         assert "days and months of day cannot be told apart" in shown
         assert "1 of 301" not in shown  # ids stay text, and all of them fit
         assert CANARY not in shown
-        owner.post("/setup/columns/1")
+        refused = owner.post("/setup/columns/1", **{"type.2": "text", "low.2": "2024-01-01", "high.2": "2024-12-31"})
+        assert "day is text and has no range" in refused.text
+        owner.post("/setup/columns/1", **{"type.1": "text", "type.2": "text"})
+        shown = owner.get("/setup/columns/1").text
+        assert shown.count("<option selected>text</option>") == 2
+        assert counted not in shown
+        owner.post("/setup/columns/1", **{"type.1": "number", "type.2": "text"})
         owner.post("/setup/limits", **LIMITS)
         written = html.unescape(owner.get("/setup/policy").text)
+    assert 'cost = {type = "number"}' in written
+    assert "day = {" not in written
     assert 'thousands = "."' in written
     assert "decide: days and months of day" in written
     assert "301" not in written
