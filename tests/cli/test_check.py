@@ -200,3 +200,12 @@ def test_the_same_is_said_of_any_rows(clinic: Path) -> None:
         pyarrow.parquet.write_table(table, clinic / "visits.parquet")
         seen.append(checking.check_policy(clinic / "clinic.toml", [0.1]).as_json())
     assert seen[0] == seen[1]
+
+
+def test_columns_that_can_only_be_counted_are_named(tmp_path: Path) -> None:
+    table = pa.table({"patient_id": [1], "scan": pa.array([b"x"]), "city": ["Haifa"]})
+    pyarrow.parquet.write_table(table, tmp_path / "visits.parquet")
+    init_command.main([tmp_path / "visits.parquet"], tmp_path / "policy.toml")
+    fates = checking.check_policy(tmp_path / "policy.toml").fates["visits"]
+    assert "can be counted, but not grouped or compared, because of their type: scan" in fates
+    assert any(one.endswith("for a part of ε and δ: city") for one in fates)

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,7 @@ from discreet.cli.terminal.output import is_terminal
 from discreet.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from discreet.datasets.drafts import People
     from discreet.datasets.sources import Source
 
 
@@ -39,6 +40,19 @@ def init(
     separator: Annotated[
         str | None, typer.Option(help='What separates fields of text files. " " is any number of spaces and tabs.')
     ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            help="The encoding of text files that are not UTF-8, such as windows-1252. A copy in UTF-8 is written next "
+            "to the policy."
+        ),
+    ] = None,
+    names_only: Annotated[
+        bool,
+        typer.Option(
+            "--names-only", help="Of text files, read the line of names and no row: every column is text until you say."
+        ),
+    ] = False,
 ) -> None:
     """Write a first policy, from the names and types of columns. It needs one thing: the column that says whose a row
     is.
@@ -56,31 +70,29 @@ def init(
 
     Then look at what is left to decide: discreet check policy.toml. All of a policy: docs/sql.md
     """
-    main(data, out, person=person, header=header, separator=separator)
+    known = {"header": header, "separator": separator, "encoding": encoding, "names_only": names_only}
+    main(data, out, person=person, **known)
 
 
-def main(
-    data: Sequence[str | Path],
-    out: Path,
-    *,
-    person: str | None = None,
-    header: bool | None = None,
-    separator: str | None = None,
-) -> None:
-    """Write the policy, and print what to do next."""
+def main(data: Sequence[str | Path], out: Path, *, person: str | None = None, **known: Any) -> None:
+    """Write the policy, and print what to do next. `known` is what the owner knows about text files."""
     from discreet.datasets.drafts import find_people, policy_text
     from discreet.datasets.people import check_person
     from discreet.datasets.sources import read_source
 
     if out.exists():
         raise InvalidArgument(f"{out} exists and is left as it is. Name another file with --out.", code="file-exists")
-    source = read_source([str(one) for one in data], out, header=header, separator=separator)
-    if source.notes and is_terminal(sys.stdout):
-        print("From the rows, for you alone:", *source.notes, sep="\n  ")
-    whose = _ask_for_person(source) if person is None else person
-    people = find_people(whose, source)
-    check_person(people.unit if people.columns else whose, source.tables, source.untyped)
-    write_new(out, policy_text(source, out.stem, people))
+    source = read_source([str(one) for one in data], out, **known)
+    try:
+        whose = _ask_for_person(source) if person is None else person
+        people = find_people(whose, source)
+        check_person(people.unit if people.columns else whose, source.tables, source.untyped)
+        write_new(out, policy_text(source, out.stem, people))
+    except BaseException:
+        source.remove_copies()
+        raise
+    if is_terminal(sys.stdout):
+        _tell_owner(source, people)
     print(f"{out} is written. It protects all rows of one {people.unit} together.")
     for table, path in people.through.items():
         print(f"{table} leads to people through {path}.")
@@ -89,12 +101,31 @@ def main(
         print("Write their names in the file. If the first line holds them, use --header instead.")
     if left_out := [name for name in source.tables if name not in people]:
         print(f"Without that column, and left out for now: {', '.join(left_out)}. The file says how to add them.")
+    for copy in source.copies.values():
+        print(f"{copy.place} is a copy in UTF-8, and what the policy reads. If the file changes, copy it again:")
+        print(f"  {copy.command}")
+    for table in source.texts:
+        for said in source.unsure_of(table):
+            print(f"Decide about {table}: {said}")
     for place, why in source.left_out.items():
         print(f"{place} cannot be served: {why}")
     if source.url is not None:
         print("It contains the URL as you wrote it, with a password if there is one: only you can read the file.")
     print(f"Check: discreet check {out}")
     print(f'Ask: discreet explain {out} "SELECT COUNT(*) FROM {next(iter(people.columns))}" --epsilon 0.1')
+
+
+def _tell_owner(source: Source, people: People) -> None:
+    """Print what does not fit the proposed types. It is about rows, so only a terminal is told."""
+    notes = [f"table {table}: {note}" for table, text in source.texts.items() for note in text.file_notes]
+    notes += [
+        f"column {column}: {note}"
+        for table in source.texts
+        for column, said in source.notes_on(table, people.columns.get(table)).items()
+        for note in said
+    ]
+    if notes:
+        print("From the rows, for you alone:", *notes, sep="\n  ")
 
 
 def write_new(out: Path, text: str) -> None:

@@ -145,15 +145,18 @@ def _fates(table: Table, engine: Engine) -> Iterator[str]:
     text = [column for column in columns if engine.reads_text(table.name, column.name)]
     if typed := [f"{column.name} ({column.type})" for column in text if column.type not in ("text", "other")]:
         yield f"values that do not fit the type are NULL: {', '.join(typed)}"
-    if plain := [column.name for column in text if not column.declared and column.type in ("text", "other")]:
+    if plain := [column.name for column in text if not column.declared and column.type == "text"]:
         yield f"text, because no type is declared: {', '.join(plain)}"
+    if other := [column.name for column in columns if column.type == "other"]:
+        yield f"can be counted, but not grouped or compared, because of their type: {', '.join(other)}"
     for column in columns:
         if column.choices is not None:
             where = "no group" if column.other is None else f"the group {column.other}"
             yield f"values of {column.name} that are not declared, and NULL, are in {where}"
     if ranged := [column.name for column in columns if column.between is not None]:
         yield f"values outside their range count as its end, and NULL is left out of sums: {', '.join(ranged)}"
-    if free := [column.name for column in columns if column.choices is None and column.name != table.person]:
+    grouped = [column for column in columns if column.name != table.person and column.type != "other"]
+    if free := [column.name for column in grouped if column.choices is None]:
         yield f"groups without choices are shown if enough people have them, for a part of ε and δ: {', '.join(free)}"
 
 

@@ -69,14 +69,18 @@ def find_people(person: str, source: Source) -> People:
     used = set(columns.items())
     while found := [key for key in source.foreign_keys if _leads(key, {**columns, **through}, double)]:
         for key in {one.table: one for one in reversed(found)}.values():
-            own_name = "" if key.column == key.key else f"{key.column} -> "
-            through[key.table] = f"{own_name}{key.other}.{key.key}"
+            through[key.table] = through_key(key)
             used.add((key.table, key.column))
     others: dict[str, list[str]] = {}
     for key in source.foreign_keys:
         if not key.is_primary and (key.table, key.column) not in used and key.other in {*columns, *through}:
             others.setdefault(key.table, []).append(key.column)
     return People(unit=unit, columns=columns, through=through, others=others)
+
+
+def through_key(key: ForeignKey) -> str:
+    """A foreign key that leads to people, as a policy says it."""
+    return f"{'' if key.column == key.key else f'{key.column} -> '}{key.other}.{key.key}"
 
 
 def _is_double(key: ForeignKey, source: Source) -> bool:
@@ -161,6 +165,9 @@ def engine_lines(url: str) -> list[str]:
 def source_lines(name: str, source: Source) -> list[str]:
     """The lines that say where a table is, and how it is read."""
     lines = [f"[tables.{key(name)}]", f"source = {quote(source.places[name])}"]
+    if copy := source.copies.get(name):
+        lines.append(f"# It is a copy in UTF-8 of {quote(copy.original.name)}, which is {copy.encoding}.")
+    lines += [f"# {DECIDE}{said}" for said in source.unsure_of(name)]
     if words := source.format_of(name):
         inside = ", ".join(f"{word} = {value_text(value)}" for word, value in words.items())
         lines += [*([_NAMES] if "names" in words else []), f"format = {{{inside}}}"]

@@ -6,11 +6,12 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from discreet.datasets.text_drafts import TextDraft, draft_text
+from discreet.datasets.text_copies import TextCopy, check_encoding, count_unreadable, refuse_wide, write_copy
+from discreet.datasets.text_drafts import ROWS, TextDraft, draft_names, draft_text
 from discreet.engines.configuration import URLS
 from discreet.engines.duckdb.engine import DuckDB, has_types, text_files_in
 from discreet.engines.postgres.catalog import ForeignKey, read_catalog
@@ -31,11 +32,13 @@ class Source:
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Tables that cannot be served, and why."""
     foreign_keys: Sequence[ForeignKey] = ()
+    copies: Mapping[str, TextCopy] = field(default_factory=dict)
+    """Copies in UTF-8 that were written for tables, of files in another encoding."""
 
-    @property
-    def notes(self) -> list[str]:
-        """What only the owner may be told: it is about rows."""
-        return [note for text in self.texts.values() for note in text.notes]
+    def remove_copies(self) -> None:
+        """Delete the copies, if there will be no policy."""
+        for copy in self.copies.values():
+            copy.place.unlink(missing_ok=True)
 
     def format_of(self, table: str) -> dict[str, Any]:
         """How a text file is read, as a policy says it. Empty for others, and for a usual one."""
@@ -61,6 +64,21 @@ class Source:
                 del made[person]
         return made
 
+    def notes_on(self, table: str, person: str | None) -> dict[str, Sequence[str]]:
+        """What does not fit the declared types of columns. Only the owner may be told: it is about rows."""
+        if table not in self.texts:
+            return {}
+        text, declared = self.texts[table], self.declared(table, person)
+        return {
+            column: notes
+            for column, notes in text.notes.items()
+            if notes and declared.get(column, {}).get("type") == text.types[column]
+        }
+
+    def unsure_of(self, table: str) -> Sequence[str]:
+        """What can be read in two ways in the files of a table."""
+        return self.texts[table].unsure if table in self.texts else ()
+
 
 def is_database(words: Sequence[str]) -> bool:
     """Whether the data is a database, by its URL."""
@@ -68,9 +86,17 @@ def is_database(words: Sequence[str]) -> bool:
 
 
 def read_source(
-    words: Sequence[str], policy: Path, *, header: bool | None = None, separator: str | None = None
+    words: Sequence[str],
+    policy: Path,
+    *,
+    header: bool | None = None,
+    separator: str | None = None,
+    encoding: str | None = None,
+    names_only: bool = False,
 ) -> Source:
-    """The tables in files and folders, or in a PostgreSQL database. Rows are read for the types of text files only."""
+    """The tables in files and folders, or in a PostgreSQL database. Rows are read for the types of text files only, and
+    not even for those if `names_only`. A file in another `encoding` is copied, next to the policy.
+    """
     if is_database(words):
         if len(words) != 1:
             raise InvalidArgument("Name one database, or files: one URL at a time.", code="setup-source")
@@ -82,12 +108,51 @@ def read_source(
             left_out=found.left_out,
             foreign_keys=found.foreign_keys,
         )
-    paths = _name_tables([Path(word) for word in words])
+    paths, copies = _name_tables([Path(word) for word in words]), dict[str, TextCopy]()
+    try:
+        if encoding is not None:
+            _copy_files(paths, check_encoding(encoding), policy, copies, look=not names_only)
+        made = _read_files(paths, policy, header=header, separator=separator, names_only=names_only)
+    except BaseException:
+        Source(places={}, tables={}, copies=copies).remove_copies()
+        raise
+    return replace(made, copies=copies)
+
+
+def _copy_files(
+    paths: dict[str, Path], encoding: str, policy: Path, copies: dict[str, TextCopy], *, look: bool
+) -> None:
+    """Replace text files by copies in UTF-8, unless most of their special characters are UTF-8 already."""
+    for name, path in paths.items():
+        for file in text_files_in(path):
+            refuse_wide(file)
+            _, unreadable, readable = count_unreadable(file, ROWS) if look else (0, 1, 0)
+            if unreadable <= readable:
+                continue
+            if _at_home(path).is_dir():
+                raise InvalidArgument(
+                    f"{path} is a folder, and --encoding copies single files. Convert its files with iconv.",
+                    code="source-encoding",
+                )
+            copies[name] = write_copy(file, encoding, _at_home(policy).resolve().parent)
+            paths[name] = copies[name].place
+
+
+def _read_files(
+    paths: Mapping[str, Path], policy: Path, *, header: bool | None, separator: str | None, names_only: bool
+) -> Source:
     texts, tables = {}, {}
     for name, path in paths.items():
         if files := text_files_in(path):
-            texts[name] = draft_text(name, path, files, header=header, separator=separator)
+            draft = draft_names if names_only else draft_text
+            texts[name] = draft(name, path, files, header=header, separator=separator)
             tables[name] = dict(texts[name].types)
+        elif not has_types(path) and names_only:
+            raise InvalidArgument(
+                f"{path} is JSON: its names are in its rows, and --names-only reads none. Leave it out, or write the "
+                "policy of this file yourself.",
+                code="command-header",
+            )
         elif not has_types(path) and not header:
             with closing(DuckDB({name: path}, sniffed=[name])) as engine:
                 engine.columns(name)  # a file that cannot be read is refused as such

@@ -9,8 +9,6 @@ from __future__ import annotations
 import csv
 import datetime
 import re
-import shlex
-import zlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
@@ -19,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from discreet.datasets.text_copies import count_unreadable, refuse_wide
 from discreet.engines.duckdb.dialect import quote
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.duckdb.text_files import LONGEST_HEADER, Csv, likely_separator, open_text, plain_number, read_date
@@ -51,20 +50,33 @@ _DATES = (
     *("dd.mm.yyyy hh:mi", "dd.mm.yyyy hh:mi:ss", "dd/mm/yyyy hh:mi", "dd/mm/yyyy hh:mi:ss"),
     *("mm/dd/yyyy hh:mi", "mm/dd/yyyy hh:mi:ss"),
 )
-_SAID = {"boolean": "neither true nor false", "integer": "no numbers", "number": "no numbers"}
-_SAID |= dict.fromkeys(("date", "timestamp"), "no dates")
+_USUAL_DATES = {"date": "yyyy-mm-dd", "timestamp": "yyyy-mm-dd hh:mi"}
+_TWO_READINGS = {
+    None: (
+        ".",
+        '1.234 is read as 1 and a fraction. If it is one thousand and more, write decimal = ",", thousands = "."',
+    ),
+    ",": (
+        ",",
+        '1,234 is read as one thousand and more. If it is 1 and a fraction, write decimal = "," for thousands = ","',
+    ),
+}
+"""By the mark of thousands: the mark that may mean a fraction or thousands, and what to say."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextDraft:
-    """A proposal for one table: how its files are read, and the types of its columns. `notes` are for the owner alone:
-    they tell about rows.
-    """
+    """A proposal for one table: how its files are read, and the types of its columns."""
 
     declared: TextFormat
     types: Mapping[str, str]
     dates: Mapping[str, str] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What does not fit the types of columns, for the owner alone: it tells about rows."""
+    file_notes: Sequence[str] = ()
+    """The same about whole lines."""
+    unsure: Sequence[str] = ()
+    """What can be read in two ways, for the owner to decide. No single row makes the difference."""
 
     def words(self) -> dict[str, Any]:
         """The format as a policy says it."""
@@ -76,9 +88,35 @@ def draft_text(
 ) -> TextDraft:
     """What files of text seem to be. `header` and `separator` are what their owner knows."""
     lines = _first_lines(files[0], name)
-    for file in files:
-        _check_encoding(file)
-    delimiter = separator or _separator_of(lines, files[0])
+    unreadable = sum(map(_check_encoding, files))
+    made = _draft_lines(name, source, files[0], lines, header, separator)
+    said = [f"lines that are not UTF-8, and will be left out: {unreadable:,}"] if unreadable else []
+    return replace(made, file_notes=said)
+
+
+def draft_names(
+    name: str, source: Path, files: Sequence[Path], *, header: bool | None = None, separator: str | None = None
+) -> TextDraft:
+    """What the line of names says, and nothing else: no row is read, and every column is text."""
+    declared = TextFormat(separator=separator)
+    names = Csv.opened(name, files, declared).names
+    if header is False or (header is None and any(map(_is_value, names))):
+        raise InvalidArgument(
+            f"Without its rows, only the line of names of {source} can be read. If its first line contains names, add "
+            "--header. If it is a row, leave out --names-only.",
+            code="command-header",
+        )
+    said = (
+        "no row was read, so that every column is text. Declare the types of numbers and dates under "
+        f'[tables.{name}.columns], such as cost = {{type = "number"}}.'
+    )
+    return TextDraft(declared=declared, types=dict.fromkeys(names, "text"), unsure=[said])
+
+
+def _draft_lines(
+    name: str, source: Path, file: Path, lines: Sequence[str], header: bool | None, separator: str | None
+) -> TextDraft:
+    delimiter = separator or _separator_of(lines, file)
     first, rest = _cells(lines[:1], delimiter), _cells(lines[1:], delimiter)
     names = first[0] if first else []
     widths = Counter(map(len, [*first, *rest]))
@@ -86,7 +124,7 @@ def draft_text(
     without = TextFormat(header=False, separator=delimiter, names=tuple(f"column{n + 1}" for n in range(width)))
     if header is False:
         return _with_types(name, source, without)
-    is_usual = bool(lines) and separator is None and delimiter == likely_separator(lines[0], files[0])
+    is_usual = bool(lines) and separator is None and delimiter == likely_separator(lines[0], file)
     declared = TextFormat(separator=None if is_usual else delimiter)
     if header:
         return _with_types(name, source, declared)
@@ -117,22 +155,18 @@ def _first_lines(file: Path, name: str) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
-def _check_encoding(file: Path) -> None:
-    """Refuse a file in another encoding: lines that are not UTF-8 are left out of every answer."""
-    seen, unreadable, encoding = 0, 0, "WINDOWS-1252"
-    with suppress(EOFError, OSError, zlib.error), open_text(file) as opened:
-        for line in islice(opened, ROWS):
-            seen += 1
-            unreadable += not line.isascii() and any("\udc80" <= one <= "\udcff" for one in line)
-            if seen == 1 and "\0" in line:
-                unreadable, encoding = ROWS, "UTF-16"
+def _check_encoding(file: Path) -> int:
+    """Refuse a file in another encoding: lines that are not UTF-8 are left out of every answer. How many there are."""
+    refuse_wide(file)
+    seen, unreadable, _ = count_unreadable(file, ROWS)
     if unreadable > _NOTABLE * seen:
-        plain = shlex.quote(str(file))
         raise InvalidArgument(
-            f"{file} is not text in UTF-8, and lines that are not would be left out. Convert it, and use the "
-            f"copy. If it is from a program of Windows: iconv -f {encoding} -t UTF-8 {plain} > utf8.csv",
+            f"{file} is not text in UTF-8, and lines that are not would be left out. If it is from a program of "
+            "Windows in Western Europe or America, add --encoding windows-1252: a copy in UTF-8 is written next to the "
+            "policy, and used.",
             code="source-encoding",
         )
+    return unreadable
 
 
 def _separator_of(lines: Sequence[str], file: Path) -> str:
@@ -195,27 +229,53 @@ def _with_types(name: str, source: Path, declared: TextFormat) -> TextDraft:
     each = iter(found)
     numbers = {column: {test: next(each) for test in tests} for column in columns}
     written_as = _numbers_written_as(numbers.values())
-    types, dates, told = {}, {}, []
+    found_format = _NUMBERS[written_as]
+    declared = replace(declared, decimal=found_format.decimal, thousands=found_format.thousands)
+    types, dates, notes, unsure = {}, {}, {}, []
     for column, fitting in numbers.items():
         kind, written, fits = _proposed(fitting, fitting[written_as])
         types[column] = kind
+        notes[column] = _notes_on(kind, fitting, fits, _written_like(kind, declared, written))
         if written:
             dates[column] = written
-        unfit = fitting["values"] - fits
-        if unfit and kind != "text":
-            told.append(
-                f"column {column}: {unfit:,} of {fitting['values']:,} values are {_SAID[kind]}; they will be NULL"
-            )
-        fractions = fits - fitting["integer"] if kind == "integer" else 0
-        if fractions:
-            told.append(f"column {column}: {fractions:,} of {fits:,} numbers are not whole; they will be rounded")
-        if written and fitting.get(_swapped(written)) == fits:
-            told.append(f"column {column}: days and months cannot be told apart; {written} is written")
-    found_format = _NUMBERS[written_as]
-    if found_format.thousands is not None:
-        told.append(f"numbers have marks between thousands, as in 1{found_format.thousands}234; check thousands")
-    declared = replace(declared, decimal=found_format.decimal, thousands=found_format.thousands)
-    return TextDraft(declared=declared, types=types, dates=dates, notes=told)
+            if fitting.get(_swapped(written), 0) >= _FITS * fits:
+                unsure.append(
+                    f"days and months of {column} cannot be told apart. They are read as {written}. If the month "
+                    f'comes first, write "{_swapped(written)}".'
+                )
+    read_as_numbers = [numbers[column] for column, kind in types.items() if kind in ("integer", "number")]
+    unsure += _unsure_numbers(declared, read_as_numbers)
+    return TextDraft(declared=declared, types=types, dates=dates, notes=notes, unsure=unsure)
+
+
+def _written_like(kind: str, declared: TextFormat, date: str) -> str:
+    """What the values of a type look like in this file, for messages."""
+    thousand = f"1{declared.thousands or ''}234"
+    numbers = {"integer": f"numbers such as {thousand}", "number": f"numbers such as {thousand}{declared.decimal}50"}
+    others = {"boolean": "true or false"} | {one: f"dates such as {date or _USUAL_DATES[one]}" for one in _USUAL_DATES}
+    return {**numbers, **others}.get(kind, "")
+
+
+def _notes_on(kind: str, fitting: Mapping[str, int], fits: int, like: str) -> list[str]:
+    """How many values of a column do not fit its type, and what becomes of them."""
+    notes = []
+    unfit = fitting["values"] - fits
+    if unfit and kind != "text":
+        notes.append(f"{unfit:,} of {fitting['values']:,} values are not {like}; they will be NULL")
+    fractions = fits - fitting["integer"] if kind == "integer" else 0
+    if fractions:
+        notes.append(f"{fractions:,} of {fits:,} numbers are not whole; they will be rounded")
+    return notes
+
+
+def _unsure_numbers(declared: TextFormat, columns: Collection[Mapping[str, int]]) -> list[str]:
+    """Whether 1,234 may be a thousand or a fraction: nearly all that have a mark have three digits after it."""
+    if declared.decimal != "." or declared.thousands not in _TWO_READINGS:
+        return []
+    mark, said = _TWO_READINGS[declared.thousands]
+    groups, marked = (sum(fitting[test] for fitting in columns) for test in (f"one group by {mark}", "marked"))
+    notable = any(fitting["marked"] > _NOTABLE * fitting["values"] for fitting in columns)
+    return [f"{said} in its format."] if notable and groups >= _FITS * marked else []
 
 
 def _tests() -> dict[str, str]:
@@ -230,6 +290,9 @@ def _tests() -> dict[str, str]:
         "timestamp": r"regexp_full_match(trim({0}), '\d{{4}}-\d\d?-\d\d?[ T]\d.*') AND "
         "TRY_CAST({0} AS TIMESTAMP) IS NOT NULL",
     }
+    tests["marked"] = "contains({0}, '.') OR contains({0}, ',')"
+    for mark, _ in _TWO_READINGS.values():
+        tests[f"one group by {mark}"] = rf"regexp_full_match(trim({{0}}), '[+-]?[1-9]\d{{{{0,2}}}}[{mark}]\d{{{{3}}}}')"
     for written, how in _NUMBERS.items():
         tests[written] = f"{there} AND TRY_CAST({_of_column(plain_number('@', how))} AS DOUBLE) IS NOT NULL"
     for written in _DATES:

@@ -62,7 +62,8 @@ SOURCES = {
     "source-encoding": Explained(
         "`discreet init` or `discreet serve --new` with a text file in another encoding than UTF-8",
         "Lines that are not UTF-8 are left out of every answer, and nobody would notice.",
-        "a copy in UTF-8: `iconv -f WINDOWS-1252 -t UTF-8 visits.csv > utf8.csv`",
+        "`--encoding windows-1252`, which writes a copy in UTF-8, or a copy that you make: `iconv -f UTF-16 -t UTF-8 "
+        "visits.csv > utf8.csv`",
     ),
     "source-types": Explained(
         "a JSON file whose columns are not declared",

@@ -81,12 +81,13 @@ class FirstRun:
         policy: str | Path | None = None,
         *,
         header: bool = False,
+        encoding: str | None = None,
         isolated: bool = True,
         users: tuple[str, str] = USERS,
     ) -> None:
         self.policy_file = (Path(policy) if policy else Path(_policy_name(data[0]))).expanduser().resolve()
         self.data = [one if is_database([one]) else str(Path(one).expanduser().resolve()) for one in data]
-        self._header, self._isolated = header, isolated
+        self._header, self._encoding, self._isolated = header, encoding, isolated
         self._secret = new_secret()
         self._signals: list[int] = []
         _check_new(self.policy_file)
@@ -117,6 +118,7 @@ class FirstRun:
                 "data": self.data,
                 "policy": str(self.policy_file),
                 "header": self._header,
+                "encoding": self._encoding,
                 "http": str(self.address),
                 "users": None if self.settings.users == USERS else self.settings.users,
                 "link": digest_of(self._secret),

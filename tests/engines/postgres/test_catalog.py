@@ -42,7 +42,10 @@ def test_a_database_becomes_a_policy_that_can_be_asked(server: Server, tmp_path:
             "patients": {"source": "public.patients", "person": "id"},
             "visits": {"source": "public.visits"},
         }
-        assert ForeignKey("labs", "visit", "visits", "id") in catalog.read_catalog(url).foreign_keys
+        found = catalog.read_catalog(url)
+        assert ForeignKey("labs", "visit", "visits", "id") in found.foreign_keys
+        assert list(found.left_out) == ["public.seen"]
+        assert "CREATE MATERIALIZED VIEW" in found.left_out["public.seen"]
         clinic = dp.connect(tmp_path / "clinic.toml")
         answer = clinic.sql("SELECT COUNT(*) AS n FROM labs", epsilon=0.9).table
         assert abs(answer["n"][0].as_py() - 400) < 400

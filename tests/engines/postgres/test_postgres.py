@@ -132,25 +132,28 @@ def test_types_of_postgres(server):
     )
     me = uuid.uuid4()
     for price, day, at in (
-        ("12.5", "2024-01-02", "2024-01-02 03:04:05"),
+        ("12.5", "2024-01-02", "2024-01-02 03:04:05+00"),
         ("NaN", "infinity", "-infinity"),
         ("1e400", "5000000-01-01", "200000-01-01"),
         ("1e-400", "4000-01-01 BC", "4000-01-01 BC"),
         (None, None, None),
     ):
         run(
-            f"INSERT INTO {schema}.odd VALUES (%s, 1, 2, 'ill', 0.5, %s, 'ab', 'cd', %s, %s, now(), '{{}}', '{{1}}')",
-            (me, price, day, at),
+            f"INSERT INTO {schema}.odd VALUES (%s, 1, 2, 'ill', 0.5, %s, 'ab', 'cd', %s, %s, %s, '{{}}', '{{1}}')",
+            (me, price, day, at, at and at.replace("+00", "+05:30")),
         )
     engine = Postgres(server.url, {"odd": f"{schema}.odd"})
-    kinds = ["text", "integer", "integer", "text", "number", "number", "text", "text", "date", "timestamp"]
-    assert list(engine.columns("odd").values()) == [*kinds, "other", "other", "other"]
-    found = engine.rows(f"SELECT pid, small, age, mood, real_, price, fixed, day, at FROM {engine.relations['odd']}")
+    kinds = ["text", "integer", "integer", "text", "number", "number", "text", "text", "date", "timestamp", "timestamp"]
+    assert list(engine.columns("odd").values()) == [*kinds, "other", "other"]
+    columns = "pid, small, age, mood, real_, price, fixed, day, at, zoned"
+    found = engine.rows(f"SELECT {columns} FROM {engine.relations['odd']}")
     assert found[0][:5] == (str(me), 1, 2, "ill", 0.5)
-    assert found[0][5:] == (12.5, "ab", datetime.date(2024, 1, 2), datetime.datetime(2024, 1, 2, 3, 4, 5))
+    assert found[0][5:8] == (12.5, "ab", datetime.date(2024, 1, 2))
+    assert found[0][8] == datetime.datetime(2024, 1, 2, 3, 4, 5)
+    assert found[0][9] == datetime.datetime(2024, 1, 1, 21, 34, 5)  # in UTC
     assert math.isnan(found[1][5])
     assert [row[5] for row in found[2:]] == [None, 0.0, None]
-    assert [row[7:] for row in found[1:]] == [(None, None)] * 4
+    assert [row[7:] for row in found[1:]] == [(None, None, None)] * 4
 
 
 def test_nothing_of_the_role_or_the_schema_is_trusted(server, tmp_path):

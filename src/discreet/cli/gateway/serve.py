@@ -35,6 +35,14 @@ def serve(
         bool,
         typer.Option("--header", help="With --new: first lines of CSV files, and keys of JSON files, are names."),
     ] = False,
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            help="With --new: the encoding of text files that are not UTF-8, such as windows-1252. A copy in UTF-8 is "
+            "written next to the policy.",
+            show_default=False,
+        ),
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Only check that the desk cannot read the data. Fails if it can.")
     ] = False,
@@ -70,7 +78,7 @@ def serve(
     from discreet.gateway.serve import check as check_isolation
 
     if new:
-        _first_run(new, policy, header=header, isolated=not not_isolated)
+        _first_run(new, policy, header=header, encoding=encoding, isolated=not not_isolated)
         return
     if policy is None:
         raise InvalidArgument(
@@ -97,10 +105,10 @@ def serve(
         supervisor.watch()
 
 
-def _first_run(data: list[str], policy: str | None, *, header: bool, isolated: bool) -> None:
+def _first_run(data: list[str], policy: str | None, *, header: bool, encoding: str | None, isolated: bool) -> None:
     from discreet.gateway.first_run import FirstRun
 
-    first_run = FirstRun(data, policy, header=header, isolated=isolated)
+    first_run = FirstRun(data, policy, header=header, encoding=encoding, isolated=isolated)
     for problem in first_run.problems:
         print(f"NOT ISOLATED: {problem}", file=sys.stderr)
     with first_run.running():

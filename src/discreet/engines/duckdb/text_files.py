@@ -164,8 +164,12 @@ LONGEST_HEADER = 100_000
 
 def open_text(file: Path) -> IO[str]:
     """A text file, which may be compressed."""
-    raw = gzip.GzipFile(file) if file.name.lower().endswith(ZIPPED) else file.open("rb")
-    return io.TextIOWrapper(raw, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    return io.TextIOWrapper(open_bytes(file), encoding="utf-8-sig", errors="surrogateescape", newline="")
+
+
+def open_bytes(file: Path) -> gzip.GzipFile | io.BufferedReader:
+    """The bytes of a file, which may be compressed."""
+    return gzip.GzipFile(file) if file.name.lower().endswith(ZIPPED) else file.open("rb")
 
 
 def likely_separator(line: str, file: Path) -> str:

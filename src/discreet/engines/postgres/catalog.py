@@ -13,12 +13,16 @@ from discreet.extras import need
 
 MOST_TABLES = 200
 """So many tables of a database are offered."""
+# those that cannot be served are listed, too, so that their owner hears why; not those of extensions
 _LIST = """
 SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p', 'm') AND NOT c.relispartition
+WHERE c.relkind IN ('r', 'p', 'm', 'v', 'f') AND NOT c.relispartition
   AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
   AND has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE')
-ORDER BY 1, 2 LIMIT %s
+  AND NOT EXISTS (
+    SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype = 'e'
+  )
+ORDER BY c.relkind IN ('v', 'f'), 1, 2 LIMIT %s
 """
 # foreign keys of one column, and primary keys of one column, which refer to themselves
 _KEYS = """

@@ -34,6 +34,7 @@ def equal_as(first: str, second: str, kind: str) -> str:
 
 _DAYS = {"date": "'0001-01-01'::date AND '9999-12-31'::date"}
 _DAYS["timestamp"] = "'0001-01-01'::timestamp AND '9999-12-31 23:59:59.999999'::timestamp"
+_DAYS["timestamptz"] = "'0001-01-01 00:00+00'::timestamptz AND '9999-12-31 23:59:59.999999+00'::timestamptz"
 """The dates that Python has, too. Others, and those at infinity, are NULL."""
 
 
@@ -54,6 +55,8 @@ def plainly_typed(name: str, kind: str, given: str) -> str:
                 f"CASE WHEN {column} = 'NaN'::numeric THEN {NAN} WHEN abs({column}) > 1e300 THEN NULL "
                 f"WHEN abs({column}) < 1e-300 THEN 0 ELSE {column}::float8 END AS {column}"
             )
+        case "timestamp" if given == "timestamptz":  # of any zone, as the time in UTC
+            return f"CASE WHEN {column} BETWEEN {_DAYS[given]} THEN timezone('UTC', {column}) END AS {column}"
         case "date" | "timestamp":
             return f"CASE WHEN {column} BETWEEN {_DAYS[kind]} THEN {column} END AS {column}"
         case "text" if given in ("text", "varchar", "bpchar"):

@@ -30,7 +30,7 @@ _KINDS = {
     "number": ("float4", "float8", "numeric"),
     "text": ("text", "varchar", "bpchar", "uuid"),
     "date": ("date",),
-    "timestamp": ("timestamp",),
+    "timestamp": ("timestamp", "timestamptz"),
 }
 _KIND_OF = {own: kind for kind, names in _KINDS.items() for own in names}
 # Nothing of the session is left to the role or the server: functions, operators and types are those of pg_catalog only,
@@ -73,8 +73,8 @@ _FAILED = (
     "quote values. What was charged stays charged: ask again with the same key, or give it more time with timeout."
 )
 _CLOSED = (
-    "The database that url of [engine] names cannot be opened. Check that the server runs, and that the host, the "
-    "database, the role and its password are right."
+    "The database cannot be opened. Check that the server runs, and that its URL is right (in a policy, url of "
+    "[engine]): the host, the database and the role. Its password may be in ~/.pgpass or $PGPASSWORD."
 )
 
 
@@ -120,7 +120,7 @@ class Postgres:
         if not stored:
             raise InvalidArgument(
                 f"The source of {name} must be a table or a materialized view, with no virtual columns and no foreign "
-                f"parts: {source} is not.",
+                f"parts: {source} is not. Store what a view computes with CREATE MATERIALIZED VIEW.",
                 code="source-not-a-table",
             )
         if not readable:

@@ -14,16 +14,20 @@ from typing import Any
 
 from discreet.datasets.connect import open_engine, schema_of
 from discreet.datasets.drafts import (
+    People,
     column_lines,
     engine_lines,
+    find_people,
     ledger_lines,
+    propose_person,
     quote,
     source_lines,
+    through_key,
     unit_lines,
     value_text,
     with_note,
 )
-from discreet.datasets.people import SURE, likely_people
+from discreet.datasets.people import SURE, likely_people, place_of
 from discreet.datasets.policy import Policy, policy_in
 from discreet.datasets.sources import Source
 from discreet.errors import InvalidArgument
@@ -50,6 +54,12 @@ class TableDraft:
     leads: str = ""
     rows_per_person: int | None = None
     columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    as_text: frozenset[str] = frozenset()
+    """Columns of a text file whose proposed type the owner did not want."""
+
+    def kind_of(self, column: str, proposed: str) -> str:
+        """The type of a column."""
+        return "text" if column in self.as_text else proposed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +80,21 @@ class Draft:
 
 
 def first_draft(source: Source) -> Draft:
-    """What is likely, by the names of columns. The owner sees and confirms it."""
+    """What is likely, by the keys of a database and the names of columns. The owner sees and confirms it."""
+    if people := people_by_keys(source):
+        uses = {
+            name: ("people", own)
+            for name, own in people.columns.items()
+            if _can_lead(source.tables[name][own], name, source)
+        }
+        uses |= {name: ("through", key) for name, key in people.through.items()}
+        return Draft(
+            tables={
+                name: TableDraft(use=use, leads=leads)
+                for name in source.tables
+                for use, leads in [uses.get(name, ("left out", ""))]
+            }
+        )
     ranked = likely_people(source.tables)
     sure = [name for place, name in ranked if place < SURE]
     likely = sure or [name for _, name in ranked]  # any id may be that of a visit
@@ -79,6 +103,14 @@ def first_draft(source: Source) -> Draft:
         own = [column for column in likely if column in types and _can_lead(types[column], name, source)]
         tables[name] = TableDraft(use="people", leads=own[0]) if own else TableDraft(use="left out")
     return Draft(tables=tables)
+
+
+def people_by_keys(source: Source) -> People | None:
+    """How the tables of a database lead to the likely people, by its foreign keys. None if it has no such keys."""
+    person, _ = propose_person(source)
+    if person is None or all(key.is_primary for key in source.foreign_keys):
+        return None
+    return find_people(person, source)
 
 
 def _can_lead(kind: str, table: str, source: Source) -> bool:
@@ -93,11 +125,19 @@ def people_columns(source: Source, table: str) -> list[str]:
 
 
 def keys_to(source: Source, table: str) -> Iterator[str]:
-    """The keys through which a table can lead to the people of another: a column of the same name."""
-    own = source.tables[table]
-    for other, types in source.tables.items():
-        if other != table:
-            yield from (f"{other}.{one}" for one, kind in types.items() if own.get(one) == kind and kind in KEYS)
+    """The keys through which a table can lead to the people of another: its foreign keys, then columns of one name.
+    Two primary keys of the same name number different things.
+    """
+    own, keys = source.tables[table], source.foreign_keys
+    declared = [through_key(key) for key in keys if key.table == table and key.other != table]
+    primary = {(key.table, key.column) for key in keys if key.is_primary}
+    same = (
+        f"{other}.{one}"
+        for other, types in source.tables.items()
+        for one, kind in types.items()
+        if other != table and own.get(one) == kind and kind in KEYS and not {(table, one), (other, one)} <= primary
+    )
+    yield from dict.fromkeys([*declared, *same])
 
 
 # --- the steps ----------------------------------------------------------------------------------------------
@@ -125,7 +165,7 @@ def with_uses(draft: Draft, source: Source, given: Mapping[str, Any], *, is_last
             code="setup-people",
         )
     for name in made.named("through"):
-        other = tables[name].leads.partition(".")[0]
+        other = tables[name].leads.rpartition(" -> ")[2].partition(".")[0]
         if tables[other].use not in ("people", "through"):
             raise InvalidArgument(f"{name} leads to people through {other}, which must have them.", code="setup-people")
     return made
@@ -139,16 +179,20 @@ def with_columns(draft: Draft, source: Source, table: str, given: Mapping[str, A
     rows = str(given.get("rows_per_person") or "").strip()
     if rows and not (rows.isascii() and rows.isdecimal() and len(rows) < 12):
         raise InvalidArgument("Rows of one person must be a whole number, such as 20.", code="out-of-range")
-    columns = dict(one.columns)
+    columns, as_text = dict(one.columns), set(one.as_text)
     for name, said in dict(given.get("columns") or {}).items():
         if name not in types:
             raise InvalidArgument("There is no such column.", code="gateway-not-found")
-        found = _declared(name, types[name], said)
+        if "type" in said:
+            as_text -= {name}
+            as_text |= {name} if table in source.untyped and said["type"] == "text" else set()
+        found = _declared(name, replace(one, as_text=frozenset(as_text)).kind_of(name, types[name]), said)
         columns.pop(name, None)
         if found:
             columns[name] = found
     bound = validate_bound(int(rows), "rows_per_person") if rows and one.use == "people" else None
-    return replace(draft, tables={**draft.tables, table: replace(one, rows_per_person=bound, columns=columns)})
+    made = replace(one, rows_per_person=bound, columns=columns, as_text=frozenset(as_text))
+    return replace(draft, tables={**draft.tables, table: made})
 
 
 def _declared(name: str, kind: str, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -231,7 +275,7 @@ def policy_text(draft: Draft, source: Source, name: str, gateway: Mapping[str, A
         raise InvalidArgument(
             "At least one table must have rows of people. Go back to the tables.", code="setup-people"
         )
-    person = draft.tables[people[0]].leads
+    person = min((draft.tables[one].leads for one in people), key=place_of)
     parts = [[_HEAD], ledger_lines(name, draft.epsilon, draft.delta), unit_lines(person)]
     if source.url is not None:
         parts.append(engine_lines(source.url))
@@ -256,6 +300,8 @@ def _table_lines(name: str, table: TableDraft, source: Source, person: str) -> I
         yield f"rows_per_person = {table.rows_per_person}"
     untyped = name in source.untyped
     columns = source.declared(name, table.leads if table.use == "people" else None)
+    for one in table.as_text:
+        columns.pop(one, None)
     for one, declared in table.columns.items():
         columns[one] = {**columns.get(one, {}), **declared}
     yield from column_lines(name, columns, untyped=untyped)

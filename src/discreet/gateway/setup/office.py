@@ -104,18 +104,34 @@ class FirstRun:
     # --- the decisions --------------------------------------------------------------------------------------
 
     def show(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Names and types of the data, what can be chosen, and what is decided."""
+        """Names and types of the data, what can be chosen, and what is decided. Only the owner is told how many values
+        of a text file do not fit its types, and no policy.
+        """
         source, made = self.source, self.draft
+        people = drafts.people_by_keys(source)
+        others = people.others if people else {}
         tables = []
         for name, types in source.tables.items():
-            known = asdict(made.tables[name])
+            known = {**asdict(made.tables[name]), "as_text": sorted(made.tables[name].as_text)}
+            notes = source.notes_on(name, known["leads"] if known["use"] == "people" else None)
             columns = [
-                {"name": column, "type": kind, "declared": known["columns"].get(column, {})}
+                {
+                    "name": column,
+                    "type": made.tables[name].kind_of(column, kind),
+                    "proposed": kind,
+                    "notes": [] if column in known["as_text"] else list(notes.get(column, ())),
+                    "declared": known["columns"].get(column, {}),
+                }
                 for column, kind in types.items()
             ]
             keys = list(islice(drafts.keys_to(source, name), MOST_KEYS))
             can = {"people": drafts.people_columns(source, name), "through": keys}
-            tables.append({**known, "name": name, "columns": columns, "can": can, "untyped": name in source.untyped})
+            if known["use"] in can:  # what is chosen is offered first: a page shows only the first ones
+                can[known["use"]] = list(dict.fromkeys([known["leads"], *can[known["use"]]]))
+            text = {"untyped": name in source.untyped, "unsure": list(source.unsure_of(name))}
+            text["notes"] = list(source.texts[name].file_notes) if name in source.texts else []
+            known |= {"name": name, "columns": columns, "can": can, "others": list(others.get(name, ()))}
+            tables.append(known | text)
         limits = {name: getattr(made, name) for name in vars(made) if name != "tables"}
         return {
             "policy": self.policy.name,

@@ -37,14 +37,19 @@ def main() -> None:
     opening = json.load(sys.stdin)
     policy = Path(opening["policy"])
     try:
+        source = read_source(opening["data"], policy, header=opening["header"] or None, encoding=opening["encoding"])
         first_run = FirstRun(
-            source=read_source(opening["data"], policy, header=opening["header"] or None),
+            source=source,
             policy=policy,
             gateway={name: opening[name] for name in ("http", "users") if opening[name] is not None},
             link=opening["link"],
             begin=lambda: print(BEGIN, flush=True),
         )
-        asyncio.run(serve_first_run(first_run, Path(opening["socket"]), opening["desk"]))
+        try:
+            asyncio.run(serve_first_run(first_run, Path(opening["socket"]), opening["desk"]))
+        finally:
+            if not policy.exists():
+                source.remove_copies()
     except DiscreetError as error:
         print(f"error [{error.code}]: {error}", file=sys.stderr)
         sys.exit(1)

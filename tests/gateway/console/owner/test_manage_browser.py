@@ -215,8 +215,9 @@ def _set_up_database(run, postgres):
         log_in(client, run.link)
         page = client.get("/setup").text
         form = {"form": secret_of(page)}
-        assert "glimpse" not in page  # a view is not offered
         names = [line.split("<")[0] for line in page.split('<th scope="row">')[1:]]
+        assert "glimpse" not in names  # a view is not offered, and its owner hears why
+        assert "first_run.glimpse" in page.partition("<h2>Not available</h2>")[2]
         uses = {f"use.{number}": "left out" for number in range(len(names))}
         uses[f"use.{names.index('visits')}"] = "people:patient_id"
         assert client.post("/setup", data=form | uses).headers["location"] == "/setup/columns/1"

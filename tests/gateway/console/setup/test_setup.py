@@ -20,16 +20,19 @@ import pytest
 
 import discreet as dp
 from discreet.datasets.sources import Source, read_source
+from discreet.engines.postgres.catalog import ForeignKey
 from discreet.gateway.books.tokens import digest_of
 from discreet.gateway.console.pages.every_page import SETUP
 from discreet.gateway.console.site import Console
 from discreet.gateway.first_run import FirstRun as Starter
 from discreet.gateway.frames import serve_frames
 from discreet.gateway.settings import Settings, load_settings
+from discreet.gateway.setup import draft as drafts
 from discreet.gateway.setup.office import FirstRun, shown_url
 
 from ....refusing import refuses
 from ..an_office import Desk, Person, secret_of
+from .first_runs import running_first_run
 
 CANARY, SECRET = "canary-7c1e", "the secret of the printed link"
 HOSTILE = '<script>alert(1)</script>"]\n[unit]'
@@ -134,6 +137,67 @@ def test_from_data_to_a_policy_that_answers(running: Running, tmp_path: Path) ->
     assert (waiting.status_code, waiting.headers["refresh"]) == (200, "1; url=/")
     assert owner.get("/").headers["location"] == "/setup/starting"
     assert owner.post("/setup/policy").status_code in (400, 403)  # once
+
+
+def test_the_owner_alone_sees_how_many_values_do_not_fit_their_types(tmp_path: Path) -> None:
+    """The same counts as on a terminal, and not in the policy."""
+    rows = (f"{n // 3};{CANARY if n < 9 else f'{1 + n % 8}.234,50'};0{1 + n % 3}/04/2024\n" for n in range(300))
+    (tmp_path / "costs.csv").write_text("patient_id;cost;day\n" + "".join(rows) + f"{CANARY};1,5;01/04/2024\n")
+    source = read_source([str(tmp_path / "costs.csv")], tmp_path / "clinic.toml", header=True)
+    counted = "9 of 301 values are not numbers such as 1.234,50; they will be NULL"
+    with first_run(tmp_path, source) as running:
+        stranger, owner = Person(running.desk), running.person()
+        owner.post("/setup", **{"use.0": "people:patient_id"})
+        assert counted not in stranger.get("/setup/columns/1").text
+        shown = owner.get("/setup/columns/1").text
+        assert counted in shown
+        assert "days and months of day cannot be told apart" in shown
+        assert "1 of 301" not in shown  # ids stay text, and all of them fit
+        assert CANARY not in shown
+        refused = owner.post("/setup/columns/1", **{"type.2": "text", "low.2": "2024-01-01", "high.2": "2024-12-31"})
+        assert "day is text and has no range" in refused.text
+        owner.post("/setup/columns/1", **{"type.1": "text", "type.2": "text"})
+        shown = owner.get("/setup/columns/1").text
+        assert shown.count("<option selected>text</option>") == 2
+        assert counted not in shown
+        owner.post("/setup/columns/1", **{"type.1": "number", "type.2": "text"})
+        owner.post("/setup/limits", **LIMITS)
+        written = html.unescape(owner.get("/setup/policy").text)
+    assert 'cost = {type = "number"}' in written
+    assert "day = {" not in written
+    assert 'thousands = "."' in written
+    assert "decide: days and months of day" in written
+    assert "301" not in written
+
+
+def test_foreign_keys_of_a_database_lead_to_people(tmp_path: Path) -> None:
+    wide = {f"column_{n}": "integer" for n in range(30)}
+    tables = {
+        "labs": {"id": "integer", "visit": "integer"},
+        "patients": {"id": "integer", "boss": "integer"},
+        "visits": {**wide, "id": "integer", "whose": "integer"},
+        "wards": {"id": "integer"},
+    }
+    keys = [ForeignKey(name, "id", name, "id") for name in tables]
+    keys += [ForeignKey("labs", "visit", "visits", "id"), ForeignKey("visits", "whose", "patients", "id")]
+    keys.append(ForeignKey("patients", "boss", "patients", "id"))
+    places = {name: f"public.{name}" for name in tables}
+    source = Source(places=places, tables=tables, url="postgresql://h/d", foreign_keys=keys)
+    made = drafts.first_draft(source)
+    words = tomllib.loads(drafts.policy_text(made, source, "clinic", {}))
+    assert words["unit"] == {"person": "id"}
+    assert {name: one.get("through", one.get("person", "id")) for name, one in words["tables"].items()} == {
+        "labs": "visit -> visits.id",
+        "patients": "id",
+        "visits": "whose",
+    }
+    assert list(drafts.keys_to(source, "wards")) == []  # ids of other things
+    assert drafts.with_uses(made, source, {name: f"{t.use}:{t.leads}" for name, t in made.tables.items()}) == made
+    with first_run(tmp_path, source) as running:
+        shown = running.person().get("/setup").text
+    for chosen in ("through:visit -&gt; visits.id", "people:id", "people:whose", "left out"):
+        assert f'<option value="{chosen}" selected>' in shown
+    assert "Its rows may be about more people: boss." in shown
 
 
 def test_the_first_run_says_what_epsilon_means_and_how_psql_is_let_in(running: Running) -> None:
@@ -319,3 +383,12 @@ def test_a_password_is_not_shown(url: str) -> None:
     assert shown_url(url) == "postgresql://host:5432/clinic"
     source: Any = Source(places={}, tables={}, url=url)
     assert "hunter2" not in repr(source)
+
+
+@pytest.mark.slow
+def test_a_copy_in_utf_8_goes_with_a_first_run_that_ends_without_a_policy(tmp_path: Path) -> None:
+    (tmp_path / "costs.csv").write_bytes("patient_id;city;cost\n1;Köln;1,5\n2;Münster;2,5\n".encode("cp1252"))
+    copy = tmp_path / "costs.utf8.csv"
+    with running_first_run(tmp_path, "--new", "costs.csv", "--encoding", "windows-1252"):
+        assert "Köln" in copy.read_text("utf-8")
+    assert not copy.exists()

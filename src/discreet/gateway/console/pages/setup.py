@@ -104,7 +104,8 @@ def _part(visit: Visit, lines: Sequence[Any], each: int) -> tuple[int, int]:
 def _typed(one: Mapping[str, Any], visit: Visit, place: int) -> dict[str, str]:
     """What stands in the fields of a column: as it was typed, or as it is declared."""
     if f"choices.{place}" in visit.form:
-        return {name: visit.form[f"{name}.{place}"] for name in ("low", "high", "choices")}
+        typed = {name: visit.form[f"{name}.{place}"] for name in ("low", "high", "choices")}
+        return {**typed, "type": visit.form[f"type.{place}"] or one["type"]}
     low, high = one["declared"].get("between", ("", ""))
     return {"low": str(low), "high": str(high), "choices": "\n".join(map(str, one["declared"].get("choices", ())))}
 
@@ -133,7 +134,8 @@ def _declared(one: Mapping[str, Any], visit: Visit, place: int) -> dict[str, str
             f"{one['name']} has a range and choices. Keep one of them, and leave the other empty.", code="setup-choice"
         )
     how = "choices" if typed["choices"] else "range" if typed["low"] or typed["high"] else "nothing"
-    return {"declare": how, **typed}
+    kind = visit.form[f"type.{place}"]
+    return {"declare": how, **typed, **({"type": kind} if kind else {})}
 
 
 # --- what may be spent, and the policy ----------------------------------------------------------------------

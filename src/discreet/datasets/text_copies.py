@@ -1,0 +1,110 @@
+"""Copies in UTF-8 of text files in another encoding.
+
+DuckDB's own decoder fails at the first byte that an encoding does not have, so that one row could stop every question.
+Here one byte is one character, whatever it is, and changes nothing but its own cell.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import shlex
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from discreet.engines.duckdb.text_files import LONGEST_HEADER, ZIPPED, open_bytes, open_text
+from discreet.errors import InvalidArgument
+
+ENCODINGS = (*(f"windows-{number}" for number in range(1250, 1259)), *(f"iso-8859-{n}" for n in (1, 2, 5, 7, 9, 15)))
+"""Those in which every byte is one character, and the first 128 are ASCII: so a line ends where it ends in UTF-8."""
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextCopy:
+    """A copy in UTF-8, and what it is a copy of."""
+
+    place: Path
+    original: Path
+    encoding: str
+
+    @property
+    def command(self) -> str:
+        """What copies the file again, once it has changed."""
+        places = (shlex.quote(str(one)) for one in (self.original, self.place))
+        return f"iconv -f {self.encoding.upper()} -t UTF-8 {' > '.join(places)}"
+
+
+def count_unreadable(file: Path, most: int) -> tuple[int, int, int]:
+    """Of the first lines of a file: how many there are, are not UTF-8, and are UTF-8 beyond ASCII. What cannot be
+    read is not counted.
+    """
+    seen = unreadable = readable = 0
+    with suppress(EOFError, OSError, zlib.error), open_text(file) as opened:
+        for line in islice(opened, most):
+            seen += 1
+            if not line.isascii():
+                is_odd = any("\udc80" <= one <= "\udcff" for one in line)
+                unreadable, readable = unreadable + is_odd, readable + (not is_odd)
+    return seen, unreadable, readable
+
+
+def refuse_wide(file: Path) -> None:
+    """Refuse UTF-16, of which a lost byte would change all that follows."""
+    with suppress(EOFError, OSError, zlib.error), open_text(file) as opened:
+        if "\0" in opened.readline(LONGEST_HEADER):
+            raise InvalidArgument(
+                f"{file} is not text in UTF-8. If it is UTF-16, as some programs of Windows write it, convert it, and "
+                f"use the copy: iconv -f UTF-16 -t UTF-8 {shlex.quote(str(file))} > utf8.csv",
+                code="source-encoding",
+            )
+
+
+def check_encoding(encoding: str) -> str:
+    """The name of an encoding that can be copied."""
+    with suppress(LookupError, ValueError):
+        found = codecs.lookup(encoding)
+        for one in ENCODINGS:
+            if codecs.lookup(one).name == found.name:
+                return one
+    raise InvalidArgument(
+        f"The encoding must be one of {', '.join(ENCODINGS)}. Convert a file in any other with iconv.",
+        code="not-an-option",
+    )
+
+
+def write_copy(file: Path, encoding: str, folder: Path) -> TextCopy:
+    """Write a copy in UTF-8 that only its owner can read. A byte that the encoding does not have becomes U+FFFD."""
+    name = file.name[: -len(ZIPPED)] if file.name.lower().endswith(ZIPPED) else file.name
+    copy = folder / f"{Path(name).stem}.utf8{Path(name).suffix}"
+    try:
+        number = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise InvalidArgument(
+            f"{copy} exists and is left as it is. Use it without --encoding, or delete it.", code="file-exists"
+        ) from None
+    except OSError as error:
+        raise InvalidArgument(
+            f"{copy} cannot be written: {error.strerror}. A copy in UTF-8 is written next to the policy.",
+            code="file-not-writable",
+        ) from None
+    try:
+        with (
+            os.fdopen(number, "w", encoding="utf-8", newline="") as written,
+            io.TextIOWrapper(open_bytes(file), encoding=encoding, errors="replace", newline="") as opened,
+        ):
+            while piece := opened.read(_PIECE):
+                written.write(piece)
+    except BaseException as error:
+        copy.unlink(missing_ok=True)
+        if isinstance(error, EOFError | OSError | zlib.error):
+            raise InvalidArgument(
+                f"{file} cannot be copied. Check that it is complete, and that the disk of {copy} is not full.",
+                code="source-unreadable",
+            ) from None
+        raise
+    return TextCopy(place=copy, original=file, encoding=encoding)

@@ -1,0 +1,138 @@
+"""`discreet init` for files that are not UTF-8, and without a look at any row."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import discreet as dp
+from discreet import testing
+from discreet.cli import init as init_command
+from discreet.datasets import text_copies
+from discreet.datasets.sources import read_source
+from discreet.errors import InvalidArgument
+
+from ..refusing import refuses
+
+CITIES = ("Köln", "Münster", "Haifa", "€ 5")
+VISITS = "Patientennr;Ort;Kosten\n" + "".join(f"{n};{CITIES[n % 4]};1.{n:03},50\n" for n in range(200))
+
+
+@pytest.mark.parametrize(("encoding", "remedy"), [("cp1252", "--encoding windows-1252"), ("utf-16", "iconv -f UTF-16")])
+def test_another_encoding_is_refused_with_what_to_add(encoding: str, remedy: str, tmp_path: Path) -> None:
+    path = tmp_path / "my visits.csv"
+    path.write_bytes(VISITS.encode(encoding))
+    with refuses(InvalidArgument, "source-encoding") as refused:
+        init_command.main([path], tmp_path / "policy.toml", person="Patientennr", header=True)
+    assert remedy in str(refused.value)
+    assert [one.name for one in tmp_path.iterdir()] == ["my visits.csv"]
+
+
+@pytest.mark.parametrize("name", ["My Visits.csv", "My Visits.csv.gz"])
+def test_a_copy_in_utf_8_is_written_and_asked(name: str, tmp_path: Path) -> None:
+    data, clinic = tmp_path / "data", tmp_path / "clinic"
+    data.mkdir()
+    clinic.mkdir()
+    content = VISITS.encode("cp1252")
+    (data / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    policy = clinic / "policy.toml"
+    init_command.main([data / name], policy, person="Patientennr", encoding="Windows-1252")
+    copy = clinic / "My Visits.utf8.csv"
+    assert copy.read_text("utf-8") == VISITS
+    assert f'# It is a copy in UTF-8 of "{name}", which is windows-1252.' in policy.read_text("utf-8")
+    assert copy.stat().st_mode & 0o777 == 0o600
+    words = tomllib.loads(policy.read_text("utf-8"))["tables"]["my_visits"]
+    assert words["source"] == copy.name
+    assert words["format"] == {"decimal": ",", "thousands": "."}
+    asked, question = dp.connect(policy), "SELECT COUNT(*) AS n FROM my_visits WHERE Ort IN ('Köln', '€ 5')"
+    with testing.no_noise():
+        found = asked.sql(question, epsilon=1, bounds={"rows_per_person": 1}).table
+    assert found["n"][0].as_py() == 100
+    with refuses(InvalidArgument, "file-exists"):
+        read_source([str(data / name)], policy, encoding="windows-1252")
+    assert copy.read_text("utf-8") == VISITS
+
+
+@pytest.mark.parametrize("encoding", text_copies.ENCODINGS)
+def test_any_byte_is_read_and_changes_its_own_cell_only(encoding: str, tmp_path: Path) -> None:
+    """One byte is one character, so that no row can stop the copy, or touch another row."""
+    cells = [b"a%cz" % byte for byte in range(256) if chr(byte) not in '\r\n;"']
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"x;y\n" + b"".join(b"1;%b\n" % cell for cell in cells))
+    copy = text_copies.write_copy(path, encoding, tmp_path).place
+    lines = copy.read_text("utf-8").split("\n")
+    assert lines[1:-1] == [f"1;{cell.decode(encoding, 'replace')}" for cell in cells]
+    assert all(len(line) == 5 for line in lines[1:-1])
+    assert bytes(range(128)).decode(encoding) == bytes(range(128)).decode("ascii")
+
+
+def test_a_file_in_utf_8_is_not_copied_for_one_odd_line(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(VISITS.encode() + b"1;K\xf6ln;1,5\n")
+    source = read_source([str(tmp_path / "t.csv")], tmp_path / "policy.toml", header=True, encoding="latin-1")
+    assert (source.copies, source.places) == ({}, {"t": "t.csv"})
+    assert source.texts["t"].file_notes == ["lines that are not UTF-8, and will be left out: 1"]
+
+
+@pytest.mark.parametrize("wrong", ["utf-16", "shift_jis", "no such", "utf-8", "a\0b"])
+def test_encodings_with_several_bytes_for_a_character_are_refused(wrong: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(VISITS.encode("cp1252"))
+    with refuses(InvalidArgument, "not-an-option"):
+        read_source([str(tmp_path / "t.csv")], tmp_path / "policy.toml", encoding=wrong)
+
+
+def test_no_copy_stays_behind_without_a_policy(tmp_path: Path) -> None:
+    wide, short = tmp_path / "wide.csv", tmp_path / "short.csv.gz"
+    wide.write_bytes(VISITS.encode("utf-16"))
+    short.write_bytes(gzip.compress(VISITS.encode("cp1252"))[:-20])
+    (tmp_path / "t.csv").write_bytes(VISITS.encode("cp1252"))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "t.csv").write_bytes(VISITS.encode("cp1252"))
+    before = sorted(tmp_path.iterdir())
+    for path, person, code in (
+        ([tmp_path / "t.csv"], "nobody", "unknown-column"),
+        ([tmp_path / "t.csv", wide], "Patientennr", "source-encoding"),
+        ([tmp_path / "t.csv", short], "Patientennr", "source-unreadable"),
+        ([tmp_path / "t.csv", tmp_path / "folder"], "Patientennr", "source-encoding"),
+    ):
+        with refuses(InvalidArgument, code):
+            init_command.main(path, tmp_path / "p.toml", person=person, encoding="windows-1252")
+        assert sorted(tmp_path.iterdir()) == before
+
+
+# --- without a look at the rows -----------------------------------------------------------------------------
+
+
+def test_names_only_reads_no_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever the rows are, the policy and what is printed are the same."""
+    path, policy, made = tmp_path / "visits.csv", tmp_path / "policy.toml", set()
+    for rows in ("", "1;2.5;31.01.2024\n" * 50, codecs.BOM_UTF16_LE.decode("latin-1") + "\0;;;;\n"):
+        path.write_text("patient_id;cost;day\n" + rows, "latin-1")
+        init_command.main([path], policy, names_only=True)
+        made.add((policy.read_text("utf-8"), capsys.readouterr().out))
+        policy.unlink()
+    [(text, printed)] = made
+    assert "columns" not in tomllib.loads(text)["tables"]["visits"]
+    assert "decide: no row was read" in text
+    assert "Decide about visits: no row was read" in printed
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "header"),
+    [("t.csv", "7,30\n8,40\n", None), ("t.csv", "patient_id,age\n7,30\n", False), ("t.json", '{"a": 1}\n', True)],
+)
+def test_names_only_needs_names(name: str, content: str, header: bool | None, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InvalidArgument) as refused:
+        read_source([str(tmp_path / name)], tmp_path / "policy.toml", header=header, names_only=True)
+    assert refused.value.code in ("command-header", "source-header")
+
+
+def test_a_single_line_in_another_encoding_does_not_refuse_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "visits.csv"
+    path.write_bytes(b"patient;cost\n" + b"1;2.5\n" * 200 + b"\xfc;1.5\n")
+    init_command.main([path], tmp_path / "policy.toml", person="patient", header=True)
+    assert (tmp_path / "policy.toml").exists()
