@@ -87,7 +87,8 @@ def main() -> None:
         and {RUNS} runs, if ε is divided for 100 groups, whatever is found, and for the groups that were found.""",
     )
     table("people", "groups", "question", "ε", "error, for 100 groups", "error, for those found")
-    few, many = [], []
+    few: list[tuple[float, float]] = []
+    many: list[tuple[float, float]] = []
     for people, groups in PEOPLE_AND_GROUPS:
         data = visits(people, groups)
         exact = truth(data)
