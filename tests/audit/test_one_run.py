@@ -133,6 +133,7 @@ def test_randomized_response_meets_the_first_bound_exactly() -> None:
 # --- how often the bounds are wrong, and what they notice ----------------------------------------------------------
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_of_randomized_response_the_bound_is_wrong_in_at_most_a_twentieth(epsilon: float, delta: float) -> None:

@@ -518,6 +518,7 @@ def keeps(claim: dp.Guarantee, asked: dp.Guarantee) -> bool:
     return claim.renyi(float(asked.order)) <= float(asked.epsilon)
 
 
+@pytest.mark.some_quick(88)
 @pytest.mark.parametrize(("name", "kind"), SUPPORTED)
 def test_it_keeps_what_was_asked_and_no_less_noise_would(name, kind):
     case, asked = CASES[name], PROMISES[kind]

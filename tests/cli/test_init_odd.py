@@ -102,6 +102,7 @@ def types_of(folder: Path, *cells: str, header: bool | None = True) -> Any:
     return made.types["x"], made.dates.get("x", ""), made.unsure
 
 
+@pytest.mark.some_quick(7)
 @pytest.mark.parametrize(
     ("cells", "kind", "written"),
     [

@@ -71,6 +71,7 @@ def engine(opened: Any) -> Any:
     return opened({"t": data()})
 
 
+@pytest.mark.some_quick(10)
 @pytest.mark.parametrize("column", ["day", "moment"])
 @pytest.mark.parametrize("block", BLOCKS)
 def test_units_and_parts_are_those_by_hand(engine: Any, block: Any, column: str) -> None:

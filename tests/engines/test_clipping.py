@@ -178,6 +178,7 @@ def clips_of(plan: Any) -> list[Clip]:
     return [*found, *(replace(clip, norm="L2", limit=clip.limit // 2 + 1) for clip in found)]
 
 
+@pytest.mark.some_quick(8)
 @pytest.mark.parametrize("text", QUESTIONS)
 @pytest.mark.parametrize("protected", ["person", "row"])
 def test_sums_of_clipped_people_are_those_of_the_reference(opened, text, protected):

@@ -120,6 +120,7 @@ def keys_of(asked: Any, key: str) -> tuple[set[Any], tuple[Any, ...]]:
     return {key for (key,) in read_undeclared(plain, asked.engine, None)[0]}, declared.domain
 
 
+@pytest.mark.some_quick(19)
 @pytest.mark.parametrize(
     "key", [key if n % 5 == 0 else pytest.param(key, marks=pytest.mark.slow) for n, key in enumerate(KEYS)]
 )

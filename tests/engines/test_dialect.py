@@ -123,6 +123,7 @@ def rows_by_values(engine: Engine, asked: list[Call]) -> dict[str, tuple]:
 KINDS = [(a, b) for a in VALUES for b in VALUES if a == b or {a, b} in ({"number", "integer"}, {"date", "timestamp"})]
 
 
+@pytest.mark.some_quick(10)
 @pytest.mark.parametrize(("first", "second"), KINDS)
 def test_words_are_total_and_the_same(opened, first, second):
     data = pairs(first, second)

@@ -55,6 +55,7 @@ def asked(found: dict[str, Any], unit: dict[str, Any], spark: Any, ledger: Path)
     return [*shown, costs]
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("unit", UNITS)
 def test_every_engine_has_the_same_estimates(unit: str, place: Place, session: Any, tmp_path: Path) -> None:  # noqa: F811
     data = {"t": pa.table({name: [row[at] for row in ROWS] for at, name in enumerate(("city", "age", "flu"))})}

@@ -19,6 +19,7 @@ def database(opened: Any) -> Database:
     return Database(schema(), opened(arrow(random_rows(SEED))), open_ledger())
 
 
+@pytest.mark.some_quick(17)
 @pytest.mark.parametrize("where", ["postgres", "spark"], indirect=True)
 @pytest.mark.parametrize("text", QUESTIONS)
 def test_measures_are_those_of_duckdb(where: str, database: Database, text: str) -> None:

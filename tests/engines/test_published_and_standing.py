@@ -151,6 +151,7 @@ def standing_policy(unit: dict[str, Any], block: str, rule: dict[str, Any]) -> d
     return {"ledger": ledger, "unit": unit, "tables": {"visits": table}}
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
 )

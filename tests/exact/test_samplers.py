@@ -35,7 +35,7 @@ def _law_holds(checks, kind, scale, size, near):
         assert drawn.p_value(wrong * scale) < checks.ALARM, wrong
 
 
-@pytest.mark.some_quick(6)
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("scale", [*SMALL, *WIDE], ids=str)
 @pytest.mark.parametrize("kind", SAMPLERS)
 def test_law_at_a_million_draws(checks, kind, scale):
@@ -112,7 +112,7 @@ def test_a_scale_below_one_puts_nearly_everything_on_zero(checks, kind, scale):
     _law_holds(checks, kind, scale, 10**6, F(1, 10))
 
 
-@pytest.mark.some_quick(4)
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize(
     "scale", [F(2**53), F(2**60), F(3) ** 50, F(2) ** 1100], ids=["2^53", "2^60", "3^50", "2^1100"]
 )

@@ -118,6 +118,7 @@ def client(running: Running, answers: dict[str, Any]) -> Iterator[RemoteDatabase
 # --- answers ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some_quick(5)
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
 def test_an_answer_is_the_same_here_and_there(question: str, client: Any, answers: dict[str, Any]) -> None:
     cost = {} if "cities" in question or "DISTINCT" in question else {"epsilon": 1}

@@ -32,6 +32,7 @@ def test_wild_rates_end_in_finite_models() -> None:
     assert np.linalg.norm(WithinRadius(2).project(np.full(5, 1e300))) == pytest.approx(2)
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize(
     "wrong", [{"feature_norm": 1e-305}, {"feature_norm": 1e200}, {"clip": 1e-300}, {"clip": 1e150}]
 )

@@ -118,6 +118,7 @@ def others_stay(model: Any, labels: Any, odd: list[Any], place: int, *, label: b
     np.testing.assert_array_equal(np.delete(found, slice(place, place + many), axis=0), known)
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize("model", [one for one in MODELS if supervised(one)], ids=name_of)
 def test_one_label_changes_its_own_part_only(model: Any) -> None:
     """Also among labels that are rows of one cell each."""

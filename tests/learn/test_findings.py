@@ -49,6 +49,7 @@ TABLES = [
 ]
 
 
+@pytest.mark.some_quick(17)
 @pytest.mark.parametrize("name", QUICK)
 @pytest.mark.parametrize("table", TABLES, ids=["half", "single", "double"])
 def test_a_signalling_nan_gives_no_warning(name, table):

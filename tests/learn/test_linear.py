@@ -55,6 +55,7 @@ NEIGHBORS = {
 }
 
 
+@pytest.mark.some_quick(27)
 @pytest.mark.parametrize(
     "model", [LinearRegression(), LinearRegression(fit_intercept=False), Ridge(alpha=3, n_samples=60)]
 )

@@ -55,6 +55,7 @@ FORGED: dict[str, tuple[Callable[[Any], None], dict[str, list[str]]]] = {
 }
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("name", FORGED)
 def test_numbers_under_other_declarations_are_not_found(out: Path, name: str) -> None:
     """The stored numbers have no labels: these come from the declarations, which the record of a charge binds."""
@@ -128,7 +129,7 @@ def test_the_time_of_writing_is_in_no_file(clinic: Path, plan: Plan) -> None:
     the_time_of_writing_is_not_kept(clinic, plan)
 
 
-@pytest.mark.some_quick(6)
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize(
     "name", ["plan", "ledger", "receipts", "files", "cost", "policy", "plan_digest", "parts", "format", "not_private"]
 )

@@ -67,6 +67,7 @@ def fits(hits: float, draws: int, probability: float) -> bool:
 SLOW = ("l3-counting-queries", "l6-generalization", "l8-sum", "l8-histogram", "l10-descent")
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in MAKING["TABLES"]]
 )

@@ -31,6 +31,7 @@ VALUES = {"bit": 1, "two messages": 1, "digits": 0.3, "split and mix": 0.3}
 """What a client answers; all others choose."""
 
 
+@pytest.mark.some_quick(5)
 @pytest.mark.parametrize("name", POLLS)
 def test_messages_are_drawn_through_the_door(name, monkeypatch):
     poll, value, passed = made(name), VALUES.get(name, "y"), []

@@ -182,6 +182,7 @@ def junk_of(poll: Any, reports: int) -> list[Any]:
     return (kinds * reports)[: reports * poll.messages]
 
 
+@pytest.mark.some_quick(5)
 @every_poll
 def test_only_reports_that_can_be_read_count(name: str, tmp_path: Path) -> None:
     poll = made(name)

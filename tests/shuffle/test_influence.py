@@ -69,7 +69,7 @@ def published(one: Any, messages: np.ndarray, reports: int) -> np.ndarray:
     return np.array(list(value.values()) if isinstance(value, dict) else [value])
 
 
-@pytest.mark.some_quick(len(SMALL))
+@pytest.mark.some_quick(7)
 @pytest.mark.parametrize(("fakes", "name"), [*itertools.product((1, 2), SMALL)])
 def test_the_bound_is_the_worst_of_all_messages(fakes: int, name: str) -> None:
     """Every set of messages, junk included, next to every set of honest reports: the largest change is the bound."""
@@ -149,6 +149,7 @@ def test_one_share_moves_a_split_sum_anywhere() -> None:
     ).influence(150).left.epsilon == pytest.approx(1, rel=0.02)
 
 
+@pytest.mark.some_quick(5)
 @pytest.mark.parametrize("name", POLLS)
 def test_without_fakes_nothing_moves_and_the_promise_is_whole(name: str) -> None:
     found = poll(name).influence(0)

@@ -219,6 +219,7 @@ def test_deviations_are_within_one_percent_of_the_tables(clients: int, epsilon: 
     assert poll.deviation / math.sqrt(1 - 1 / size) == pytest.approx(fakes, rel=0.01)
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("method", ["response", "two messages"])
 @pytest.mark.parametrize("clients", [500, 10**4, 10**6])
 def test_the_noise_keeps_its_promise_and_less_does_not(method: str, clients: int) -> None:
@@ -229,6 +230,7 @@ def test_the_noise_keeps_its_promise_and_less_does_not(method: str, clients: int
     assert less.guarantee().delta_at(epsilon=0.7) > DELTA
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("method", ["fakes", "response", "parallel", "inverted", "hashed"])
 def test_histograms_keep_their_promise_and_less_noise_does_not(method: str) -> None:
     poll = dp.shuffle.histogram(choices=range(5), clients=5000, epsilon=1, delta=DELTA, method=method)

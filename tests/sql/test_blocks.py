@@ -108,6 +108,7 @@ def test_each_part_has_the_rows_of_its_block(unit: Any) -> None:
     assert listed == exact(opened(unit, rows_per_person=100) if not unit.get("row") else opened(unit), BY_CITY)
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("block", BLOCKS)
 def test_all_blocks_divide_the_rows_alike(block: Any) -> None:
     database = opened({"person": "pid", "per": block}, time={"column": "day", "block": block})
@@ -393,6 +394,7 @@ LATE_ROWS = [
 ]
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize(("late", "place"), [("drop", 2), ("next", 3)])
 @pytest.mark.parametrize("unit", [MONTHLY, {"person": "pid"}, {"row": True}], ids=["month", "person", "row"])
 def test_late_rows_count_once_or_nowhere(late: str, place: int, unit: Any) -> None:

@@ -197,6 +197,7 @@ def test_the_sensitivity_is_reached():
         assert clipping.sensitivity(clip).exact - moved <= 2
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("text", QUESTIONS)
 def test_order_and_threads_change_nothing(text):
     people = [WIDE, SIGNED, ODD, ROUND, MANY] * 7

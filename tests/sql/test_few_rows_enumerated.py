@@ -160,11 +160,13 @@ def check_all(units: Any = UNITS, measures: Any = MEASURES, keys: Any = KEYS, so
         check(unit, measure, key, source)
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_a_few_rows_move_an_answer_by_at_most_its_sensitivity(unit: Unit) -> None:
     check_all([unit])
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("source", SOURCES[1:])
 def test_a_few_rows_move_joins_and_unions_by_at_most_their_sensitivity(source: str) -> None:
     check_all(UNITS[1:3], MEASURES[:2], KEYS[1:4], [source])

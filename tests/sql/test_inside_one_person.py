@@ -176,7 +176,7 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.some_quick(9)
+@pytest.mark.some_quick(5)
 @pytest.mark.parametrize(
     ("seed", "text"), [(seed, text) for seed in range(4) for first in (0, 1) for text in QUESTIONS[first::2]]
 )
@@ -208,7 +208,7 @@ def check_no_order(seed: int, text: str) -> None:
 ORDERED = [text for text in QUESTIONS if "OVER" in text or "GROUP BY pid" in text or "DISTINCT pid" in text]
 
 
-@pytest.mark.some_quick(13)
+@pytest.mark.some_quick(7)
 @pytest.mark.parametrize(("seed", "text"), [(seed, text) for seed in range(4) for text in ORDERED])
 def test_where_rows_lie_changes_nothing(seed: int, text: str) -> None:
     check_no_order(seed, text)

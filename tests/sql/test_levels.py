@@ -229,6 +229,7 @@ def test_undeclared_keys_are_chosen_first():
     check_adds_up(answer)
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize(
     "group",
     [
@@ -404,6 +405,7 @@ def outside(factors: list[float], at: float) -> float:
     return float(1 - 2 * at / 120 - 4 / 120 * np.sum(parts * np.sin(points * at) / points))
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize("factors", [[1, 1], [1, 0.9], [1, 0.5], [1, 0.2], [1, 1, 1], [1, 0.6, 0.3], [1] * 6])
 def test_a_sum_of_noises_is_within_its_reach(factors: list[float]) -> None:
     for confidence in (0.5, 0.8, 0.9, 0.906, 0.907, 0.908, 0.92, 0.95, 0.99, 0.999):

@@ -49,6 +49,7 @@ NEW = {
 }
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize("text", FREE.values(), ids=list(FREE))
 def test_what_is_only_shown_in_another_way_is_free(text: str) -> None:
     database = opened()

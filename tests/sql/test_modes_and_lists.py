@@ -71,6 +71,7 @@ def test_what_could_fail_after_a_charge_is_refused_before(text: str, code: str) 
     assert database.ledger.count == 0
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize(
     "shown",
     [

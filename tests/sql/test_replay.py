@@ -146,7 +146,7 @@ def check(databases, names, capture, monkeypatch, text):
         assert other[2:] == first[2:], name
 
 
-@pytest.mark.some_quick(12)
+@pytest.mark.some_quick(6)
 @pytest.mark.parametrize("text", QUESTIONS)
 def test_nothing_but_the_numbers_depends_on_the_data(databases, capture, monkeypatch, text):
     check(databases, QUICK, capture, monkeypatch, text)

@@ -99,6 +99,7 @@ def test_every_statistic_of_a_table_takes_arrays() -> None:
     assert all(getattr(dp.stats, name) is getattr(arrays, name) for name in CALLS)
 
 
+@pytest.mark.some_quick(9)
 @pytest.mark.parametrize("name", CALLS)
 def test_arrays_answer_as_a_table_does(name: str) -> None:
     of_arrays, of_table = CALLS[name]

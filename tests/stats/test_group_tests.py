@@ -166,6 +166,7 @@ TESTS: dict[str, Callable[[Any], Any]] = {
 DIFFERENT = {"anova of two", "mann-whitney", "wilcoxon", "wilcoxon of one"}
 
 
+@pytest.mark.some_quick(11)
 @pytest.mark.parametrize("unit", [dp.row(), dp.row(neighbors="replace"), dp.person("who")], ids=str)
 @pytest.mark.parametrize("name", TESTS)
 def test_each_is_one_release(unit: Any, name: str) -> None:

@@ -207,6 +207,7 @@ def test_a_range_can_be_found_and_a_person_has_one_row(visits: Any, tmp_path: Pa
     assert len(parts) == len(groups) == 1500
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize(
     ("given", "code"),
     [

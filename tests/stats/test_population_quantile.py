@@ -30,6 +30,7 @@ def opened(unit: Any = None) -> tuple[Any, Any]:
     return dp.table(data(), ledger=ledger, **({"rows_per_person": 2} if protects.column else {})), ledger
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize(("rows", "epsilon"), [(60, 5), (1000, 1)])
 @pytest.mark.parametrize("share", [0.5, 0.9])
 def test_intervals_cover_the_quantile_of_the_population(rows: int, epsilon: float, share: float) -> None:

@@ -56,7 +56,7 @@ def test_smoothed_noise_has_the_law_it_says(law: SmoothedNoise) -> None:
         assert law.below(point) == pytest.approx(exact, rel=1e-9)
 
 
-@pytest.mark.some_quick(4)
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize(("n", "share"), [(1, 0.5), (12, 0.1), (40, 0.37), (40, 0.98)])
 def test_the_level_is_exact(law: SmoothedNoise, n: int, share: float) -> None:

@@ -66,7 +66,7 @@ def most_moved(criterion: Any, *, replaced: bool) -> int:
     return worst
 
 
-@pytest.mark.some_quick(10)
+@pytest.mark.some_quick(5)
 @pytest.mark.parametrize("replaced", [False, True])
 @pytest.mark.parametrize("name", CRITERIA)
 def test_one_row_moves_a_measurement_by_no_more_than_is_stated(name: str, replaced: bool) -> None:

@@ -95,7 +95,7 @@ def limit_of(epsilon: float, delta: float) -> dp.Guarantee:
 # --- the budget ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.some_quick(13)
+@pytest.mark.some_quick(7)
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize(("ask", "delta"), ALL, ids=NAMES)
 def test_all_that_is_charged_is_what_was_asked_for(ask: Asked, delta: float, neighbors: str) -> None:
@@ -108,7 +108,7 @@ def test_all_that_is_charged_is_what_was_asked_for(ask: Asked, delta: float, nei
     assert ledger.entries()[0].asked.startswith(("how ", "the ", "which "))
 
 
-@pytest.mark.some_quick(13)
+@pytest.mark.some_quick(7)
 @pytest.mark.parametrize(("ask", "delta"), ALL, ids=NAMES)
 def test_what_does_not_fit_the_budget_as_a_whole_costs_nothing(ask: Asked, delta: float) -> None:
     table, ledger = opened(limit=limit_of(0.98, delta))
@@ -117,7 +117,7 @@ def test_what_does_not_fit_the_budget_as_a_whole_costs_nothing(ask: Asked, delta
     assert ledger.count == 0
 
 
-@pytest.mark.some_quick(13)
+@pytest.mark.some_quick(7)
 @pytest.mark.parametrize(
     ("ask", "delta"),
     [pair for pair in ALL if pair[0] is not WITH_DELTA["fit"]],
@@ -185,6 +185,7 @@ def read_of(name: str, data: Any, neighbors: str) -> tuple[Any, Any, dict[str, f
     return rows, drawing, found
 
 
+@pytest.mark.some_quick(5)
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("name", ["many quantiles of a range", "cdf", "synthesize", "density", "two most common"])
 def test_one_person_moves_what_is_read_by_as_many_rows_as_were_found(name: str, neighbors: str) -> None:

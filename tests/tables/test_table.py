@@ -95,7 +95,7 @@ def test_without_noise_the_answer_is_exact(name):
         assert METHODS[name](table).value == pytest.approx(EXACT[name], rel=1e-5)
 
 
-@pytest.mark.some_quick(16)
+@pytest.mark.some_quick(8)
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_charges_its_epsilon_once_and_says_how_wrong_it_is(name):
     table, ledger = open_table(limit=dp.Approx(epsilon=6, delta=1e-3))
@@ -138,7 +138,7 @@ class Watched:
             monkeypatch.setattr(module, "read_measures", watched(module.read_measures))
 
 
-@pytest.mark.some_quick(12)
+@pytest.mark.some_quick(6)
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("name", METHODS)
 def test_a_person_removed_changes_no_plan_and_moves_the_truth_within_bounds(name, rows):

@@ -307,7 +307,7 @@ QUICK = [(kind, kind) for kind in HOSTILE] + [("text", "integer"), ("date", "tim
 SLOW = [pair for pair in itertools.product(HOSTILE, HOSTILE) if pair not in QUICK and "text" not in pair]
 
 
-@pytest.mark.some_quick(4)
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize(("first", "second"), [*QUICK, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in SLOW)])
 @pytest.mark.parametrize("where", ["arrow", "parquet"])
 def test_no_word_stops_at_a_hostile_cell(first, second, where, tmp_path):

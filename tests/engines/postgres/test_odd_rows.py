@@ -320,7 +320,7 @@ ASKED = (
 )
 
 
-@pytest.mark.some_quick(4)
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("kind", PEOPLE)
 @pytest.mark.parametrize("bounds", [(3, 2, 2), (4, None, None), (5, 3, 1)])
 def test_a_person_moves_an_answer_by_no_more_than_the_bounds(server, schema, kind, bounds):

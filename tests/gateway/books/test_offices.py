@@ -78,6 +78,7 @@ NAMES += ("role", "link", "token", "scopes", "expires", "find", "page", "most", 
 NAMES += ("title", "tile", "steps", "rule")
 
 
+@pytest.mark.some_quick(19)
 @pytest.mark.parametrize("verb", VERBS)
 def test_odd_arguments_are_refused_or_answered_in_json(anywhere: Clinic, verb: str) -> None:
     anywhere.open("alice")

@@ -289,6 +289,7 @@ def patient() -> Iterator[Catalog]:
     made.close()
 
 
+@pytest.mark.some_quick(6)
 @pytest.mark.parametrize("sql", _BOMBS)
 def test_bombs_end(hurried: Catalog, patient: Catalog, sql: str) -> None:
     made = hurried if _BOMBS[sql] == "57014" else patient

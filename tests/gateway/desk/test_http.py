@@ -48,6 +48,7 @@ def last(running: Running) -> Frame:
 # --- what is passed on --------------------------------------------------------------------------------------
 
 
+@pytest.mark.some_quick(21)
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.verb)
 def test_every_route_is_its_verb(route: Route, running: Running) -> None:
     running.verbs[route.verb] = said(b'{"a": 1}')

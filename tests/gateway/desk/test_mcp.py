@@ -172,6 +172,7 @@ def test_a_person_confirms_what_costs_more(url, token, house, name):
     assert charged(house, name) == [0.5]
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("person", [Person("decline"), Person("cancel"), Person("accept"), Person(confirm=False)])
 def test_who_does_not_confirm_pays_nothing(url, token, house, name, person):
     person.read.clear()

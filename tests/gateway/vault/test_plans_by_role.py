@@ -23,6 +23,7 @@ def house(tmp_path_factory):
     made.stop()
 
 
+@pytest.mark.some_quick(5)
 @pytest.mark.parametrize("name", ROLES)
 @pytest.mark.parametrize("epsilon", [0.1, 500.0])
 def test_who_has_no_budget_is_not_told_that_of_the_data_set(house, name, epsilon):

@@ -105,6 +105,7 @@ def test_suspension_and_revocation_hold_at_once(house):
     assert gone.header["code"] == "gateway-login"
 
 
+@pytest.mark.some_quick(6)
 @pytest.mark.parametrize(
     ("given", "code"),
     [

@@ -139,6 +139,7 @@ def test_the_usual_mode_of_a_role(role, mode):
 # --- SET, SHOW, RESET ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.some_quick(9)
 @pytest.mark.parametrize(
     ("text", "state"),
     {
@@ -259,6 +260,7 @@ TYPED = {
 }
 
 
+@pytest.mark.some_quick(7)
 @pytest.mark.parametrize(("text", "types"), TYPED.items())
 def test_types_of_parameters(client, text, types):
     assert list(client.describe(text).parameters) == types

@@ -73,7 +73,7 @@ def shared():
     made.close()
 
 
-@pytest.mark.some_quick(4)
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("text", QUESTIONS)
 def test_described_and_sent_columns_are_the_same(shared, text):
     """In each mode, and wherever errors are shown. To describe costs nothing."""
@@ -248,6 +248,7 @@ def test_only_the_mode_answer_buys(client):
 # --- errors -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some_quick(7)
 @pytest.mark.parametrize(
     ("text", "state", "at"),
     [

@@ -17,6 +17,7 @@ def client():
     made.close()
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize(
     ("text", "rows"),
     {

@@ -65,6 +65,7 @@ def test_every_type_is_written() -> None:
         assert callable(writer(kind, BINARY))
 
 
+@pytest.mark.some_quick(31)
 @pytest.mark.parametrize("form", [TEXT, BINARY])
 @pytest.mark.parametrize("kind", VALUES)
 def test_what_is_written_is_read_again(kind: str, form: int) -> None:

@@ -177,6 +177,7 @@ def test_nothing_is_learned_from_nothing() -> None:
     assert "none" in str(made)
 
 
+@pytest.mark.some_quick(6)
 @pytest.mark.parametrize(
     "guarantee",
     [

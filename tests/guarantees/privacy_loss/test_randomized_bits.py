@@ -62,6 +62,7 @@ def check_all_ones(clients: int, bits: float) -> None:
     assert (at_each <= worst * 1.001001 + 1e-14).all()
 
 
+@pytest.mark.some_quick(15)
 @pytest.mark.parametrize("clients", [2, 3, 5, 20, 200])
 @pytest.mark.parametrize("bits", [0.02, 0.3, 1.0, 1.6, 6, 20])
 def test_delta_covers_every_number_of_ones_and_little_more(clients: int, bits: float) -> None:
@@ -177,6 +178,7 @@ def ties(law: Exact) -> list[float]:
     return [0.0, 0.3, 1.7, 50.0, *losses, *(math.nextafter(loss, 0) for loss in losses)]
 
 
+@pytest.mark.some_quick(18)
 @pytest.mark.parametrize("p", [Fraction(k, 20) for k in range(1, 10)])
 @pytest.mark.parametrize("trials", [1, 2, 5, 8])
 def test_no_delta_is_rounded_down(trials: int, p: Fraction) -> None:

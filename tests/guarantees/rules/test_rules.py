@@ -250,6 +250,7 @@ LIKE = [Pure(epsilon=1), ZeroConcentrated(rho=1), GaussianTradeoff(mu=1), Renyi(
 LIKE += [Approx(epsilon=1, delta=delta) for delta in (1e-9, 4e-6, 1e-5)]
 
 
+@pytest.mark.some_quick(7)
 @pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize("like", LIKE, ids=str)
 def test_the_search_for_what_remains_leaves_out_only_full_boxes(like, times, monkeypatch):

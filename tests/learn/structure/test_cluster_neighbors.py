@@ -7,6 +7,7 @@ from .test_cluster_mutants import CASES, furthest
 QUICK = ("clusters", "many columns, pure", "variances", "moments")
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
 )

@@ -177,6 +177,7 @@ def test_a_bad_mechanism_has_a_remedy(make, code):
 # --- the estimator ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some_quick(18)
 @pytest.mark.parametrize(
     "model",
     [

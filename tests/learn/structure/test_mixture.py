@@ -94,6 +94,7 @@ def test_results_are_in_the_original_units():
     assert np.allclose(scaled.deviations_, plain.deviations_ * [1000, 1])
 
 
+@pytest.mark.some_quick(9)
 @pytest.mark.parametrize(
     "model",
     [

@@ -96,6 +96,7 @@ def _raised(limit: Any) -> dp.Guarantee:
     return dp.Approx(epsilon=larger, delta=limit.delta) if limit.delta else dp.Pure(epsilon=larger)
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("neighbors", ["add_or_remove", "replace"])
 @pytest.mark.parametrize("limits", [PURE, BEST], ids=["pure", "best"])
 def test_a_walk_agrees_with_adding_everything_up_again(neighbors: str, limits: Any, tmp_path: Path) -> None:

@@ -138,6 +138,7 @@ def test_whatever_weakens_a_task_changes_its_hash(tmp_path: Path) -> None:
 CHOICES_OF_ALL_KINDS = ['"quoted"', "חיפה 🙂", "\x7f\t\\", "plain"]
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize("method", [*METHODS, "bit", "two bits"])
 def test_every_protocol_travels_in_a_task_file(method: str, tmp_path: Path) -> None:
     """Choices with quotes, in other scripts and with signs come back as they were."""

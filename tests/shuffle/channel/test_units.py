@@ -29,6 +29,7 @@ def told(*command: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize(
     ("name", "with_tls"), [*((name, False) for name in NAMES), *((name, True) for name in DROP_INS)]
 )

@@ -105,6 +105,7 @@ def test_what_helps_nothing_changes_nothing() -> None:
     assert asked[True] == asked[False]
 
 
+@pytest.mark.some_quick(5)
 @pytest.mark.parametrize(
     ("second", "why"),
     [

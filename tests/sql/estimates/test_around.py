@@ -164,6 +164,7 @@ CHECKS = [
 ]
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda one: one.__name__)
 def test_groups_around(check: Callable[[], None]) -> None:
     check()

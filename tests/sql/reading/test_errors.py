@@ -23,6 +23,7 @@ RAW = [
 ]
 
 
+@pytest.mark.some_quick(7)
 @pytest.mark.parametrize("text", RAW, ids=[t[:60] for t in RAW])
 def test_only_our_errors_are_raised(clinic, text):
     before = clinic.database.ledger.spent

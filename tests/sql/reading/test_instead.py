@@ -67,6 +67,7 @@ def answered(database: Any, text: str) -> Any:
     return database.plan(text, epsilon=1, delta=1e-6)
 
 
+@pytest.mark.some_quick(26)
 @pytest.mark.parametrize("code", PAIRS)
 def test_what_is_written_is_refused_and_what_to_write_instead_runs(clinic: Any, code: str) -> None:
     written, instead = (QUERY.findall(part) for part in (PAIRS[code].written, PAIRS[code].instead))

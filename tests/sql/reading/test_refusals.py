@@ -246,7 +246,7 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.some_quick(73)
+@pytest.mark.some_quick(37)
 @pytest.mark.parametrize("text", OPTIONS)
 def test_no_clause_is_dropped(clinic, text):
     """Each is refused, or answered as plain DuckDB answers it; what DuckDB does not take is refused."""

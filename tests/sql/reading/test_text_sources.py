@@ -88,7 +88,7 @@ def good_rows(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return shape(written(tmp_path_factory.mktemp("good") / "good.csv", HEADER + ROWS))
 
 
-@pytest.mark.some_quick(5)
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
 @pytest.mark.parametrize("where", ["first", pytest.param("last", marks=pytest.mark.slow)])
 def test_a_bad_row_changes_nothing_that_is_seen(bad: bytes, where: str, tmp_path: Path, good_rows: Any) -> None:
@@ -325,7 +325,7 @@ def good_objects(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return good
 
 
-@pytest.mark.some_quick(4)
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("bad", BAD_OBJECTS.values(), ids=BAD_OBJECTS)
 def test_a_bad_object_changes_nothing_that_is_seen(bad: bytes, tmp_path: Path, good_objects: Any) -> None:
     good = good_objects

@@ -54,7 +54,7 @@ def hostile(table: pa.Table) -> pa.Table:
     return pa.table({f.name: pa.array([odd.get(f.type)], f.type) for f in table.schema}, schema=table.schema)
 
 
-@pytest.mark.some_quick(7)
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize("text", FREE)
 def test_neighbors_get_the_same_bytes_and_no_ledger_an_entry(neighbors, capture, monkeypatch, text):
     entries = [len(database.ledger.entries()) for database in neighbors]

@@ -22,6 +22,7 @@ def keyed(values, kind):
     return pa.table({"pid": pa.array(range(len(values)), pa.int64()), "t": pa.array(values, kind)})
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize(
     ("common", "odd", "kind"),
     [

@@ -165,6 +165,7 @@ def test_a_group_that_is_not_shown_leaves_a_gap(drawn: Any) -> None:
     assert [round(at) for at in (*right, *left)] == [0, 1, 2, 1, 2]
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize(
     "asked_for", ["day", "day, side", "kind, side", "kind", "kind, side, day"], ids=lambda text: text.replace(", ", "-")
 )

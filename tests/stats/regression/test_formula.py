@@ -81,6 +81,7 @@ def test_the_released_numbers_give_the_second_moments(text: str, kind: str) -> N
         assert values[:, place] * made.terms[place][2] == pytest.approx(x)
 
 
+@pytest.mark.some_quick(8)
 @pytest.mark.parametrize("text", ["y ~ x", "y ~ x*sick + z", "y ~ city + x - 1", "y ~ x + z + u + v + w"])
 @pytest.mark.parametrize("norm", ["L1", "L2"])
 @pytest.mark.parametrize("neighbors", ["add_or_remove", "replace"])

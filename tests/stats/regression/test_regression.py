@@ -104,6 +104,7 @@ def test_the_line_of_the_tour() -> None:
     assert found.nobs == pytest.approx(SIZE, abs=100)
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("delta", [0, 1e-6])
 @pytest.mark.parametrize("robust", [None, "HC"])
 def test_with_much_epsilon_it_is_least_squares(delta: float, robust: Any) -> None:

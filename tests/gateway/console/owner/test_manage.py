@@ -62,6 +62,7 @@ def file_request(desk: Office, sql: str = "SELECT COUNT(*) AS n FROM visits", na
 # --- what is shown ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some_quick(5)
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_is_for_its_roles(desk: Office, path: str) -> None:
     for name, role in PEOPLE.items():
@@ -72,6 +73,7 @@ def test_a_page_is_for_its_roles(desk: Office, path: str) -> None:
     assert Person(desk.desk).get(path).headers["location"].startswith("/login")
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize(
     ("path", "button", "roles"),
     [
