@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +148,7 @@ class Core:
         self.spent.noises[float(noise.scale)] += 1
         block = Block(len(self.information.blocks), "", rows, noise, values)
         self.information = self.information.with_blocks([block])
+        self.known = replace(self.known, information=self.information)
         self.matrix += rows.T @ rows / noise.deviation**2
         self.aim += rows.T @ values / noise.deviation**2
         return values

@@ -7,6 +7,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
+os.environ.setdefault(
+    "DISCREET_STATE", "off"
+)  # they copy ledgers, and put copies back
+
 
 def section(title: str, script: str, about: str) -> None:
     """The heading, the command that prints the section, and what is measured."""

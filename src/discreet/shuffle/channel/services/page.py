@@ -41,7 +41,7 @@ tbody th{font-weight:400}.facts th{color:var(--pale);white-space:nowrap;vertical
 code{font:13px/1.5 ui-monospace,"DejaVu Sans Mono",monospace;overflow-wrap:anywhere}
 """
 _HASH = base64.b64encode(hashlib.sha256(STYLES.encode()).digest()).decode()
-POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
+POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; img-src data:; base-uri 'none'; form-action 'none'"
 SECURITY = (
     (b"content-security-policy", f"{POLICY}; frame-ancestors 'none'".encode()),
     (b"referrer-policy", b"no-referrer"),
