@@ -7,9 +7,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-os.environ.setdefault(
-    "DISCREET_STATE", "off"
-)  # they copy ledgers, and put copies back
+os.environ.setdefault("DISCREET_STATE", "off")  # they copy ledgers, and put copies back
 
 
 def section(title: str, script: str, about: str) -> None:
