@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -70,15 +71,18 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test with `some_quick(n)`, the first n cases are quick and the others slow."""
+    """Of a test with `some_quick(n)`, the first n cases are quick and the others slow. So are tests that plant a bug
+    and see that it is caught: `make mutants` runs them.
+    """
     seen: Counter[str] = Counter()
+    mutants = tomllib.loads((ROOT / "tests" / "threats.toml").read_text("utf-8"))["mutant"]
+    planting = {test for mutant in mutants if "file" not in mutant for test in mutant["killed_by"]}
     for item in items:
+        test = item.nodeid.partition("[")[0]
         mark = item.get_closest_marker("some_quick")
-        if mark is not None:
-            test = item.nodeid.partition("[")[0]
-            seen[test] += 1
-            if seen[test] > mark.args[0]:
-                item.add_marker(pytest.mark.slow)
+        seen[test] += mark is not None
+        if (mark is not None and seen[test] > mark.args[0]) or {test, item.nodeid} & planting:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session", autouse=True)

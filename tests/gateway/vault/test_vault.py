@@ -169,6 +169,7 @@ def test_formats(house):
     assert house.ask(token, format="csv").body.startswith(b"n,n_error")
 
 
+@pytest.mark.slow
 def test_late_answers_stay_charged_and_stop_the_gateway(tmp_path):
     """Slots that are too short for any answer: all are late."""
     house = House(tmp_path / "late", 'answer_after = "1ms"\nlate_allowed = 1')
