@@ -173,10 +173,11 @@ def test_under_replacement_every_canary_is_there_or_its_twin() -> None:
             return super().fit(X, y)
 
     model = Watched(epsilon=1000, classes=[0, 1], feature_ranges=RANGES, ledger=ledger)
-    found = attack(model, canaries=32, claim=dp.Approx(epsilon=1, delta=1e-6), confidence=0.95)
-    assert seen == [50 + 32]
-    assert found.run.canaries == 32
-    assert found.auc > 0.7
+    claim = dp.Approx(epsilon=1, delta=1e-6)
+    found = [attack(model, canaries=32, claim=claim, confidence=0.95) for _ in range(8)]
+    assert seen == [50 + 32] * 8
+    assert found[0].run.canaries == 32
+    assert np.mean([one.auc for one in found]) > 0.7  # 0.90, with a deviation of 0.09 in one run: six of them away
     with refuses(InvalidArgument, "audit-canaries"):
         attack(model, canaries=(ROWS[:21], LABELS[:21]))
 
