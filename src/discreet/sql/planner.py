@@ -157,9 +157,11 @@ class Planner:
         return each, terms.without(len(means) * each)
 
     def divided_again(self, plan: Plan, question: Question) -> Plan:
-        """The plan with ε divided between limits and the answer for the groups of this question. Before they were
-        chosen, it was divided for a guess of their number.
+        """The plan with ε divided between limits and the answer for the groups of this question, if they are fewer than
+        were assumed before they were chosen. Then the parts are more alike, and compose to about the same or to less.
         """
+        if self._number_of_groups(question, plan.terms) >= self._number_of_groups(plan.question, plan.terms):
+            return plan
         centers = len(to_center(plan.question)) * plan.each_center
         each_center, terms = self._share_of_centers(question, plan.terms.without(-centers))
         again = replace(plan, terms=terms, each_center=each_center)

@@ -166,7 +166,7 @@ def verify(mechanism: Any, *, neighbors: Callable[[Any, Any], bool] | None = Non
 
 
 def _run(mechanism: Any, times: int) -> FiniteLaws:
-    """The laws of so many runs. Of one run, the outputs keep their names."""
+    """The law of `times` runs. The outputs of a single run keep their names."""
     return repeat(mechanism, times) if check_count(times, "times") > 1 else finite(mechanism)
 
 
