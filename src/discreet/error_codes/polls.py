@@ -131,6 +131,11 @@ POLLS = {
         "Reports are sealed to the keys in the task file; others cannot open them.",
         "the key file that was made with this task",
     ),
+    "shuffle-form-texts": Explained(
+        "`discreet shuffle form … --texts german.toml`, with a name that is not known, or without words for one",
+        "The page says a few fixed things around its question, and each must be said.",
+        "the file that the command writes when it does not exist yet, with other words in the quotes",
+    ),
     "shuffle-has-issuer": Explained(
         "`discreet shuffle tokens` for a task with `[admission]`",
         "Its shuffler accepts tickets of the issuer and nothing else.",

@@ -27,14 +27,23 @@ class Browser:
         self._open: list[Any] = []
 
     def open(
-        self, link: str | None = None, *, size: str = "desktop", scheme: str = "light", scripts: bool = True
+        self,
+        link: str | None = None,
+        *,
+        size: str = "desktop",
+        scheme: str = "light",
+        scripts: bool = True,
+        trusting: bool = False,
     ) -> Any:
-        """A page of a new session, which is logged in with a link if one is given."""
+        """A page of a new session, which is logged in with a link if one is given. One that is trusting takes any
+        certificate.
+        """
         width, height = SIZES[size]
         context = self._chromium.new_context(
             viewport={"width": width, "height": height},
             color_scheme=scheme,
             java_script_enabled=scripts,
+            ignore_https_errors=trusting,
             has_touch=size == "phone",
             base_url=self.url,
             accept_downloads=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import threading
@@ -23,7 +24,9 @@ import pytest
 import discreet as dp
 from discreet.cli import main
 from discreet.errors import InvalidArgument
+from discreet.shuffle.channel.form import page as page_module
 from discreet.shuffle.channel.form.page import KINDS, draw_form
+from discreet.shuffle.channel.form.texts import known_texts, read_texts
 from discreet.shuffle.channel.task import Task
 
 from ...gateway.console.browser import Browser, check_accessible, check_fits, chromium, save_picture
@@ -162,6 +165,58 @@ def test_a_task_that_the_page_cannot_answer_is_refused(task: Any, words: str) ->
     assert words in str(caught.value)
 
 
+GERMAN = {
+    "language": "de",
+    "send": "Senden",
+    "yes": "Ja",
+    "explained": "Das Rauschen schützt Sie.",
+    "closed": "Zu spät.",
+}
+
+
+def test_a_page_in_another_language() -> None:
+    page = Page(draw_form(task_of("bit"), "Sind Sie einsam?", GERMAN))
+    assert page.all("html") == [{"lang": "de"}]
+    assert page.texts["label"] == ["Ja", "No"]  # what is not translated stays English
+    assert page.texts["button"] == ["Senden", "I do not want to take part"]
+    assert GERMAN["explained"] in page.texts["p"]
+    assert task_of("bit").promise in page.texts["p"]  # in English, whatever else is said
+    assert json.loads(page.all("main")[0]["data-texts"])["closed"] == "Zu spät."
+
+
+def test_texts_stay_texts_and_change_neither_the_script_nor_the_policy() -> None:
+    usual = Page(draw_form(task_of(), QUESTION, {"explained": "a"}))
+    page = Page(draw_form(task_of(), QUESTION, dict.fromkeys(known_texts(), HOSTILE) | {"language": "de"}))
+    assert (page.shape, page.policy, page.texts["script"]) == (usual.shape, usual.policy, usual.texts["script"])
+
+
+def test_everything_that_the_script_says_has_a_text() -> None:
+    script = Path(page_module.__file__).with_name("page.js").read_text()
+    ends = script.split("ENDS = ")[1].split("]")[0]
+    said = {*re.findall(r"TEXTS\.([a-z]+)", script), *re.findall(r'"([a-z-]+)"', ends), "sent"}
+    assert len(said) == 13
+    assert said <= set(known_texts())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('greeting = "Hi"', "'greeting' is not the name of a text"),
+        ("send = 3", "The text send must be words"),
+        ('send = " "', "The text send must be words"),
+        (f'send = "{"a" * 1001}"', "The text send must be words"),
+        ('language = "de\\" onload=\\"x"', "The language must be a code"),
+        ("send = ", "is not a file of texts"),
+        ("[send]", "The text send must be words"),
+    ],
+)
+def test_other_texts_are_refused(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "texts.toml").write_text(text)
+    with refuses(InvalidArgument, "shuffle-form-texts") as caught:
+        read_texts(tmp_path / "texts.toml")
+    assert words in str(caught.value)
+
+
 # --- the command ------------------------------------------------------------------------------------------------
 
 
@@ -194,6 +249,13 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
         assert run(name, "--force")[1].startswith("error [file-not-writable]: ")
     assert run("other.html", question=" ")[1].startswith("error [shuffle-no-question]: ")
     assert not (tmp_path / "other.html").exists()
+    assert "Translate what stands in quotes" in run("other.html", "--texts", "german.toml")[1]
+    assert read_texts(tmp_path / "german.toml") == known_texts()
+    assert not (tmp_path / "other.html").exists()
+    (tmp_path / "german.toml").write_text('language = "de"\nsend = "Senden"')
+    assert not run("other.html", "--texts", "german.toml")[0]
+    assert ">Senden</button>" in (tmp_path / "other.html").read_text()
+    assert run("other.html", "--texts", "german.txt")[1].startswith("error [file-not-writable]: ")
 
 
 # --- the script in Node -----------------------------------------------------------------------------------------

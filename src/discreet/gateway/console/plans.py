@@ -114,9 +114,8 @@ def view_plan(plan: Mapping[str, Any], settings: Settings) -> PlanView:
 
 def _column(column: Mapping[str, Any]) -> PlanColumn:
     name, what = str(column["name"]), str(column["is"])
-    if column.get("error_in_limits") is not None:
-        words = f"± {rounded(column['error_in_limits'])} times its limit, and what is lost to the limit"
-        return PlanColumn(name, what, words)
+    if "in_words" in column:
+        return PlanColumn(name, what, str(column["in_words"]))
     error = column["error"]
     if error is not None:
         words = f"± {rounded(error)} {column['of']}".rstrip() if error else "exact"
@@ -137,6 +136,8 @@ def _groups(part: Mapping[str, Any]) -> str:
     if not part["keys"]:
         return ""
     many = "those that enough people have" if part["groups"] is None else f"{part['groups']:,}"
+    if enough := part.get("people_for_group"):
+        many += f" (about {float(f'{enough:.2g}'):,.0f} each, if nobody is in several)"
     return f"{many}, by {', '.join(part['keys'])}"
 
 

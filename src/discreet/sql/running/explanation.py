@@ -15,6 +15,8 @@ from discreet.errors import BudgetExhausted
 from discreet.guarantees.guarantee import Guarantee, NoLoss
 from discreet.guarantees.unit import Unit, few_rows
 from discreet.ledger import Ledger
+from discreet.mechanisms.selection.common_keys import CommonKeys
+from discreet.mechanisms.selection.weighted_keys import WeightedKeys
 from discreet.sql.estimates.deciding import Decided
 from discreet.sql.expressions import Ref
 from discreet.sql.plan import Plan
@@ -75,6 +77,8 @@ def explain_plan(
     if parts := data.get("parts"):
         described["only in"] = ", ".join(parts)
     number = "those with enough people" if data["groups"] is None else f"{data['groups']:,}"
+    if enough := data.get("people_for_group"):
+        number += f" ({_about(enough)} each, if nobody is in several)"
     described["groups"] = f"{number}, by {', '.join(data['keys'])}" if data["keys"] else "one, of all rows"
     if levels := data.get("levels"):
         named = [f"({', '.join(level)})" for level in levels]
@@ -176,6 +180,9 @@ def describe_plan(
         facts["limits"] = {"of": limits_of(plan.clipping), **_people_above(plan.clipping, facts["groups"])}
     if plan.automatic:
         facts["found_first"] = [bound.what for bound in plan.automatic]
+    chosen = [bound.mechanism for bound in plan.automatic if isinstance(bound.mechanism, CommonKeys | WeightedKeys)]
+    if chosen:
+        facts["people_for_group"] = chosen[0].people_needed(1)
     if decided is not None:
         facts["derived_from"] = list(decided.receipts)
     if ledger is None:
@@ -252,11 +259,22 @@ def _column(plan: Plan, output: Output, confidence: float) -> dict[str, Any]:
     column = {"name": output.name, "is": " and ".join(aggregate.name for aggregate in used)}
     if used[0].kind == "mode" or (isinstance(output.expr, Ref) and used[0].kind in ("count", "sum", "quantile")):
         known = _measure(plan, used[0].parts[0], confidence)
-        return column | {part: known[part] for part in ("error", "of", "error_in_limits") if part in known}
+        column |= {part: known[part] for part in ("error", "of", "error_in_limits") if part in known}
+        return column | _fewest_people(plan, known.get("error_in_limits"))
     if plan.clipping is not None and plan.clipping.searched:
         return column | {"error": None, "of": "", "error_by_rows": {}}
     sizes = {rows: _example_error(plan, output, rows, confidence) for rows in IMAGINED}
     return column | {"error": None, "of": "", "error_by_rows": sizes}
+
+
+def _fewest_people(plan: Plan, in_limits: float | None) -> dict[str, Any]:
+    """An error in limits, with the number of people below which it is over a tenth of the result: whoever is within the
+    limits adds at most one, whatever it is.
+    """
+    if in_limits is None:
+        return {}
+    people = f"{_about(10 * in_limits)} people{' in a group' if plan.question.keys else ''}"
+    return {"in_words": f"± {_round(in_limits)} times its limit and what is lost to it; over 10% below {people}"}
 
 
 def _example_error(plan: Plan, output: Output, rows: int, confidence: float) -> float | None:
@@ -281,12 +299,16 @@ def _moved_and_noise(measure: dict[str, Any]) -> tuple[str, str]:
 
 
 def _error_text(column: dict[str, Any]) -> str:
-    if column.get("error_in_limits") is not None:
-        return f"± {_round(column['error_in_limits'])} times its limit, and what is lost to the limit"
+    if "in_words" in column:
+        return str(column["in_words"])
     if column["error"] is not None:
         return f"± {_round(column['error'])} {column['of']}".rstrip() if column["error"] else "none"
     sizes = [f"± {_round(e)} for {rows:,} rows" for rows, e in column["error_by_rows"].items() if e is not None]
     return f"depends on the data: {', '.join(sizes) or 'no bound is known'}"
+
+
+def _about(number: float) -> str:
+    return f"about {float(f'{number:.2g}'):,.0f}"
 
 
 def _round(number: float) -> str:

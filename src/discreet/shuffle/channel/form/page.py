@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
+from collections.abc import Mapping
 from html import escape
 from importlib import resources
 
 from discreet.errors import InvalidArgument
+from discreet.shuffle.channel.form.texts import checked
 from discreet.shuffle.channel.services.page import STYLES
 from discreet.shuffle.channel.task import Task
 
@@ -25,9 +28,12 @@ _ADDRESS = re.compile(rf"(?:https://[A-Za-z0-9.-]+|{_LOCAL})(?::[0-9]+)?(?:/[A-Z
 """An address that means the same in a content security policy: no user, no question mark, nothing that ends a part."""
 
 
-def draw_form(task: Task, question: str) -> bytes:
-    """The page for people who answer. Raises for a task that its script cannot answer."""
+def draw_form(task: Task, question: str, texts: Mapping[str, str] | None = None) -> bytes:
+    """The page for people who answer, with texts around the question. Raises for a task that its script cannot
+    answer.
+    """
     check_form(task)
+    said = checked(texts or {})
     asked = " ".join(question.split())
     if not asked:
         raise InvalidArgument(
@@ -40,16 +46,17 @@ def draw_form(task: Task, question: str) -> bytes:
         "require-trusted-types-for 'script'"
     )
     text = (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<!doctype html>\n<html lang="{said["language"]}">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n<meta name="robots" content="noindex">\n'
         f'<link rel="icon" href="data:,">\n<title>{escape(asked)}</title>\n<style>{styles}</style>\n</head>\n<body>\n'
         f'<main id="poll" data-task="{escape(task.canonical.decode())}" data-hash="{task.hash.hex()}" '
-        f'data-shuffler="{escape(task.shuffler)}">\n<h1 id="question" dir="auto">{escape(asked)}</h1>\n{_answers(task)}'
-        '<p id="said" role="status" tabindex="-1"></p>\n'
-        '<noscript><p class="warning">This page needs JavaScript: your answer is randomized on this device, before '
-        f"anything is sent.</p></noscript>\n{_promised(task)}</main>\n<script>{script}</script>\n</body>\n</html>\n"
+        f'data-shuffler="{escape(task.shuffler)}" data-texts="{escape(json.dumps(said, ensure_ascii=False))}">\n'
+        f'<h1 id="question" dir="auto">{escape(asked)}</h1>\n{_answers(task, said)}'
+        '<p id="said" role="status" tabindex="-1" dir="auto"></p>\n'
+        f'<noscript><p class="warning" dir="auto">{escape(said["no-script"])}</p></noscript>\n{_promised(task, said)}'
+        f"</main>\n<script>{script}</script>\n</body>\n</html>\n"
     )
     return text.encode("utf-8", "replace")
 
@@ -84,9 +91,9 @@ def is_local(task: Task) -> bool:
     return re.match(_LOCAL, task.shuffler) is not None
 
 
-def _answers(task: Task) -> str:
+def _answers(task: Task, said: Mapping[str, str]) -> str:
     named = getattr(task.protocol, "choices", None)
-    answers = [(1, "Yes"), (0, "No")] if named is None else list(enumerate(map(str, named)))
+    answers = [(1, said["yes"]), (0, said["no"])] if named is None else list(enumerate(map(str, named)))
     buttons = "".join(
         f'<label><input type="radio" name="answer" value="{place}" autocomplete="off">'
         f'<span dir="auto">{escape(name)}</span></label>\n'
@@ -94,17 +101,18 @@ def _answers(task: Task) -> str:
     )
     return (
         f'<div id="ask">\n<fieldset id="answers" aria-labelledby="question" disabled>\n{buttons}</fieldset>\n'
-        '<p class="pale small">This device adds noise to your answer and seals it. One service sees that you answer; '
-        "another one reads answers, and cannot see whose they are.</p>\n"
-        '<button id="send" type="button" disabled>Send</button>\n'
-        '<button id="decline" type="button" class="quiet" disabled>I do not want to take part</button>\n</div>\n'
+        f'<p class="pale small" dir="auto">{escape(said["protected"])}</p>\n'
+        f'<button id="send" type="button" disabled>{escape(said["send"])}</button>\n'
+        f'<button id="decline" type="button" class="quiet" disabled>{escape(said["decline"])}</button>\n</div>\n'
     )
 
 
-def _promised(task: Task) -> str:
+def _promised(task: Task, said: Mapping[str, str]) -> str:
+    explained = f'<p class="small" dir="auto">{escape(said["explained"])}</p>\n' if said["explained"].strip() else ""
     return (
-        f'<h2>What is promised</h2>\n<p class="small">{escape(task.promise)}</p>\n'
-        f'<p class="pale small">Task <code>{task.hash.hex()}</code></p>\n'
+        f'<h2 dir="auto">{escape(said["promised"])}</h2>\n{explained}'
+        f'<p class="small" lang="en" dir="ltr">{escape(task.promise)}</p>\n'
+        f'<p class="pale small" lang="en" dir="ltr">Task <code>{task.hash.hex()}</code></p>\n'
     )
 
 

@@ -1,0 +1,49 @@
+"""How many people a question needs, said before anything is spent."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import discreet as dp
+from discreet.datasets.database import Database
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.sql.schema import Column, Schema, Table
+
+BY_CITY = "SELECT city, COUNT(*) AS n FROM t GROUP BY city"
+
+
+def database(**people):
+    """People of some cities, one row each, and nothing is declared."""
+    cities = [city for city, count in people.items() for _ in range(count)]
+    rows = pa.table({"pid": range(len(cities)), "city": pa.array(cities, pa.string())})
+    columns = {"pid": Column(name="pid", type="integer"), "city": Column(name="city", type="text")}
+    unit = dp.person("pid")
+    schema = Schema(unit=unit, tables={"t": Table(name="t", columns=columns, person="pid", version="1")})
+    ledger = dp.Ledger.open(":memory:", protects=unit, limit=dp.Approx(epsilon=100, delta=0.1), rule="basic")
+    return Database(schema, DuckDB({"t": rows}), ledger)
+
+
+def test_a_plan_says_how_many_people_make_a_group():
+    plan = database().explain(BY_CITY, epsilon=2, delta=1e-8)
+    enough = plan.data["people_for_group"]
+    assert f"about {float(f'{enough:.2g}'):,.0f} each" in plan
+    asked = database(Rome=int(4 * enough), Oslo=int(enough / 4))
+    assert asked.explain(BY_CITY, epsilon=2, delta=1e-8) == plan  # people change nothing
+    assert asked.sql(BY_CITY, epsilon=2, delta=1e-8).table["city"].to_pylist() == ["Rome"]
+
+
+@pytest.mark.parametrize(("question", "where"), [("SELECT COUNT(*) AS n FROM t", ""), (BY_CITY, " in a group")])
+def test_a_plan_says_below_how_many_people_the_error_is_large(question, where):
+    plan = database().explain(question, epsilon=0.5, delta=1e-8)
+    column = plan.data["columns"][-1]
+    people = 10 * column["error_in_limits"]
+    assert column["in_words"].endswith(f"over 10% below about {float(f'{people:.2g}'):,.0f} people{where}")
+    assert column["in_words"] in plan
+
+
+def test_with_fewer_people_the_error_is_over_a_tenth():
+    question = "SELECT COUNT(*) AS n FROM t"
+    people = round(9 * database().explain(question, epsilon=0.5).data["columns"][0]["error_in_limits"])
+    answer = database(Rome=people).sql(question, epsilon=0.5)
+    assert answer.table["n_error"][0].as_py() > people / 10
