@@ -1,8 +1,7 @@
 """Mechanisms that `discreet audit` does not name, each on two neighbors where it is nearly at its worst.
 
-Where many outputs can be drawn at once, millions are: reports of devices, the steps of running sums for millions of
-groups, polls of hundreds of clients. A vector is attacked through one number: its likelihood ratio, or a sum that is
-close to it.
+Where many outputs can be drawn at once, a hundred million are: reports of devices, and the steps of running sums of as
+many groups. A vector is attacked through one number: its likelihood ratio, or a sum that is close to it.
 """
 
 from __future__ import annotations
@@ -31,6 +30,8 @@ EPSILON = dp.Pure(epsilon=1)
 ROW = dp.row()
 LAST = Sensitivity(1, "Linf", grain=1, monotone=True)
 CLIENTS = 100
+MANY, PART = 100_000_000, 5_000_000
+"""How many outputs are drawn if they can be drawn together, and how many at a time."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,21 @@ class Attack:
     second: Any
     claim: Any
     samples: int
+
+
+def in_parts(draw: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
+    """The same outputs, with the memory of a part of them."""
+
+    def drawn(data: Any, size: int) -> Any:
+        if size <= PART:
+            return draw(data, size)
+        return np.concatenate([draw(data, min(PART, size - start)) for start in range(0, size, PART)])
+
+    return drawn
+
+
+def together(draw: Callable[[Any, int], Any], first: Any, second: Any, claim: Any) -> Attack:
+    return Attack(in_parts(draw), first, second, claim, MANY)
 
 
 def one_by_one(
@@ -83,7 +99,7 @@ def joint_noise(half: bool) -> Attack:
         found = drawn._draw([np.full(size, data)] * 4)
         return np.sum([np.clip(one, 0, 1) for one in found], axis=0)
 
-    return Attack(draw, 0, 1, EPSILON, 10_000_000)
+    return together(draw, 0, 1, EPSILON)
 
 
 def sums_over_time(half: bool) -> Attack:
@@ -103,7 +119,7 @@ def sums_over_time(half: bool) -> Attack:
             found += column[place] * drawn.step(place)._draw([rows])[0]
         return np.round(found, 3)
 
-    return Attack(draw, zero, one, claim, 5_000_000)
+    return together(draw, zero, one, claim)
 
 
 def _exact(sums: SumsOverTime, counts: Any, place: int) -> float:
@@ -170,7 +186,7 @@ def oracle(kind: Any, seen: Callable[[Any, Any], Any]) -> Callable[[bool], Attac
         def draw(data: int, size: int) -> Any:
             return seen(drawn, drawn._draw(np.full(size, data, dtype=np.int64)))
 
-        return Attack(draw, 0, 1, EPSILON, 10_000_000)
+        return together(draw, 0, 1, EPSILON)
 
     return build
 
@@ -196,9 +212,7 @@ def first_cells(oracle: Any, reports: Any) -> Any:
 def local_mean(method: str) -> Callable[[bool], Attack]:
     def build(half: bool) -> Attack:
         asked = dp.local.mean(between=(0, 1), epsilon=2 if half else 1, method=method)
-        return Attack(
-            lambda data, size: np.asarray(asked.encode_many(np.full(size, data))), 0.0, 1.0, EPSILON, 10_000_000
-        )
+        return together(lambda data, size: np.asarray(asked.encode_many(np.full(size, data))), 0.0, 1.0, EPSILON)
 
     return build
 

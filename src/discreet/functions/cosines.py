@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count
 from discreet.exact.search import bisect
-from discreet.rows.arrays import on_host
-from discreet.rows.containers import Data
+from discreet.rows.containers import Data, on_host
 from discreet.rows.rounding import BLOCK, Block, RoundedRows
 
 Floats = NDArray[np.float64]

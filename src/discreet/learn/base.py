@@ -23,8 +23,8 @@ from discreet.ledger import Ledger, cost_of
 from discreet.releases import Release
 from discreet.rows import columns_of, doubles, has_width, labels, names_of, on_device, place_of, table
 from discreet.rows.arrays import doubles as doubles_beside
-from discreet.rows.arrays import is_numpy, is_spark_dataframe, namespace, on_host
-from discreet.rows.containers import Data
+from discreet.rows.arrays import is_numpy, is_spark_dataframe, namespace
+from discreet.rows.containers import Data, on_host
 from discreet.rows.number_columns import columns_without_numbers, is_number_column
 from discreet.rows.rounding import check_ranges
 

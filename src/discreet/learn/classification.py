@@ -16,8 +16,7 @@ from discreet.learn.automatic import AUTO, Auto
 from discreet.learn.base import check_is_fitted, declared_classes, places_of
 from discreet.learn.glm import Floats, Linear
 from discreet.ledger import Ledger
-from discreet.rows.arrays import on_host
-from discreet.rows.containers import Data
+from discreet.rows.containers import Data, on_host
 from discreet.rows.gradients.losses import HuberHinge, Logistic, Loss, Softmax
 
 ClassifierMixin: Any = need("sklearn.base", "learn", "discreet.learn").ClassifierMixin

@@ -29,8 +29,8 @@ from discreet.learn.glm_plan import MOMENTUM, Fitted, show_step
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.descent.centered import CenteredDescent
 from discreet.rows import has_width, on_device
-from discreet.rows.arrays import is_numpy, namespace, on_host, to_device_of
-from discreet.rows.containers import Data
+from discreet.rows.arrays import is_numpy, namespace, to_device_of
+from discreet.rows.containers import Data, on_host
 from discreet.rows.gradients.losses import Softmax
 from discreet.rows.gradients.unit_rows import UnitRows, unit_length
 from discreet.rows.scattering import Scattering as Transform

@@ -38,8 +38,8 @@ from discreet.learn.glm_plan import Fitted, LinearPlan, Minimized
 from discreet.learn.streams import open_batches, show_progress
 from discreet.mechanisms.learning.descent.descent import Descent
 from discreet.mechanisms.learning.minimizers.objective_perturbation import ObjectivePerturbation
-from discreet.rows.arrays import doubles, on_host, to_device_of
-from discreet.rows.containers import Data
+from discreet.rows.arrays import doubles, to_device_of
+from discreet.rows.containers import Data, on_host
 from discreet.rows.gradients.gpu import examples_of
 from discreet.rows.rounding import check_ranges
 from discreet.rows.unbounded import UnboundedRows

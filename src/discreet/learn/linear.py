@@ -41,8 +41,8 @@ from discreet.learn.noisy_equations import solve_equations
 from discreet.learn.streams import open_batches
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.moments import Moments
-from discreet.rows.arrays import doubles, namespace, on_host, to_device_of
-from discreet.rows.containers import Data
+from discreet.rows.arrays import doubles, namespace, to_device_of
+from discreet.rows.containers import Data, on_host
 from discreet.rows.rounding import RoundedRows, check_ranges, cube_norm
 
 RegressorMixin: Any = need("sklearn.base", "learn", "discreet.learn").RegressorMixin

@@ -24,9 +24,9 @@ from discreet.errors import EngineFailed, InvalidArgument
 from discreet.exact.rational import check_count
 from discreet.learn.automatic import is_auto
 from discreet.learn.base import column_of, table_of
-from discreet.rows.arrays import is_spark_dataframe, on_host
+from discreet.rows.arrays import is_spark_dataframe
 from discreet.rows.arrow import Batch, Targets, from_arrow, is_number
-from discreet.rows.containers import Data
+from discreet.rows.containers import Data, on_host
 from discreet.rows.gradients.stream import Stream
 from discreet.rows.rounding import RoundedBatches
 

@@ -72,14 +72,6 @@ def integers(array: Any) -> Any:
     return array.to(xp.int64) if xp.__name__ == "torch" else array.astype(xp.int64)
 
 
-def on_host(array: Any) -> NDArray[Any]:
-    """The array as numpy."""
-    package = type(array).__module__.partition(".")[0]
-    if package == "torch":
-        return np.asarray(array.detach().cpu())
-    return np.asarray(array.get() if package == "cupy" else array)
-
-
 def flags_to_numbers(flags: Any, like: Any) -> Any:
     """True and False as 1 and 0, in the type of `like`."""
     xp = namespace(like)

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.rows.arrays import on_host
-from discreet.rows.containers import has, names_of, objects, package
+from discreet.rows.containers import has, names_of, objects, on_host, package
 
 Targets = Callable[[Any], Any]
 Batch = tuple[Any, NDArray[np.float64]]

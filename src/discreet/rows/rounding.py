@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_bound, exactly, power_of_two_below, sqrt_up
 from discreet.rows import column, doubles, on_device, table
-from discreet.rows.arrays import on_host
+from discreet.rows.containers import on_host
 
 Floats = NDArray[np.float64]
 Block = tuple[Floats, Floats]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.rows import doubles
-from discreet.rows.arrays import on_host
+from discreet.rows.containers import on_host
 
 Floats = NDArray[np.float64]
 Places = Callable[[Floats], NDArray[np.int64]]

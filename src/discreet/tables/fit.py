@@ -17,8 +17,8 @@ from discreet.exact.rational import exactly
 from discreet.extras import need
 from discreet.ledger import Ledger
 from discreet.rows import cells, column, doubles, place_of
-from discreet.rows.arrays import on_host
 from discreet.rows.arrow import typed_cells
+from discreet.rows.containers import on_host
 from discreet.sql.bounded_rows import BoundedRows
 from discreet.sql.plan import RowsPlan
 from discreet.sql.planner import Planner

@@ -17,9 +17,9 @@ from discreet.errors import InvalidArgument
 from discreet.learn.automatic import rows_in_memory
 from discreet.learn.base import places_of
 from discreet.rows import cell_columns, column, columns_of, doubles, has_width, names_of, none_of, table
-from discreet.rows.arrays import is_spark_dataframe, on_host
+from discreet.rows.arrays import is_spark_dataframe
 from discreet.rows.arrow import in_arrow, is_text, plain, whole_in_arrow
-from discreet.rows.containers import objects
+from discreet.rows.containers import objects, on_host
 from discreet.rows.unbounded import UnboundedRows
 
 Floats = NDArray[np.float64]

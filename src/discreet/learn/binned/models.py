@@ -24,8 +24,7 @@ from discreet.learn.binned.bin_columns import (
     place_of_column,
 )
 from discreet.learn.binned.bin_tables import PAIRED, ColumnBins, bins_for, pair_features
-from discreet.rows.arrays import on_host
-from discreet.rows.containers import Data
+from discreet.rows.containers import Data, on_host
 from discreet.rows.gradients.binned import BinnedExamples, BinTables
 from discreet.rows.gradients.losses import Huber, Logistic, Loss, Softmax
 

@@ -30,10 +30,10 @@ from discreet.rows.arrays import (
     integers,
     is_numpy,
     namespace,
-    on_host,
     one_thread,
     to_device_of,
 )
+from discreet.rows.containers import on_host
 from discreet.rows.gradients.losses import Loss, Softmax
 
 BLOCK = 2**13

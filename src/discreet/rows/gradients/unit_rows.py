@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.rows.arrays import doubles, is_numpy, namespace, on_host, to_device_of
+from discreet.rows.arrays import doubles, is_numpy, namespace, to_device_of
+from discreet.rows.containers import on_host
 from discreet.rows.gradients.coarse_rows import CoarseRows, side_by_side, slices, suits
 from discreet.rows.gradients.examples import BLOCK, Examples
 
