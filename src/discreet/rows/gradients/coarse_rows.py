@@ -190,10 +190,14 @@ def side_by_side(work: Any, parts: Any) -> list[Any]:
 
 @cache
 def _products_are_exact() -> bool:
-    """Whether single precision here holds 24 bits: some libraries can be set to multiply with fewer."""
+    """Whether single precision here holds 24 bits: some libraries can be set to multiply with fewer.
+
+    Each sum of this product has one term of 23 bits and is below 2^24 in any order, as those of the rows are.
+    """
     places = np.arange(16 * 1024).reshape(16, 1024)
-    left = (2**13 - 1 - places % 7).astype(np.float32)
-    right = np.where(np.arange(1024)[:, None] % 2, 1, -1) * (places.T % 5 + 2**10 - 1)
+    row, column = places // 1024, places % 1024
+    left = np.where(column == 64 * row + 5, 2**14 - 1 - 2 * row, column % 7 - 3).astype(np.float32)
+    right = np.where(column % 64 == 5, 2**9 - 1 - 2 * row, column % 5 - 2).T
     exact = left.astype(np.int64) @ right.astype(np.int64)
     found = left @ right.astype(np.float32)
     ones = np.full((16, 1024), 2**7 - 1, dtype=np.float32) @ np.full((1024, 16), 2**7 - 1, dtype=np.float32)
