@@ -1,0 +1,100 @@
+"""What the wheel leaves out, to stay below 2 MB: comments, and docstrings that are not those of public names.
+
+A docstring stays if it is that of a package, of a module directly in `discreet`, of a name in some `__all__`, of such a
+class's bases, or of their public methods. Those of commands stay too, as they are their help. What is left out becomes
+blank, so every line of code keeps its number. The source distribution has everything.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import shutil
+import tempfile
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SOURCE = Path("src/discreet")
+HELP = "cli"
+"""The package whose docstrings are the help of commands."""
+Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class WithoutComments(BuildHookInterface):
+    """Puts the modules into the wheel without what is left out. An editable installation has the files themselves."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version == "editable":
+            return
+        source, self.place = Path(self.root) / SOURCE, tempfile.mkdtemp()
+        texts = {path.relative_to(source): path.read_text("utf-8") for path in sorted(source.rglob("*.py"))}
+        public = public_names([ast.parse(text) for text in texts.values()])
+        for path, text in texts.items():
+            short = Path(self.place) / path
+            short.parent.mkdir(parents=True, exist_ok=True)
+            short.write_text(shortened(text, path, public), "utf-8")
+            build_data["force_include"][str(short)] = str(SOURCE.name / path)
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        if version != "editable":
+            shutil.rmtree(self.place)
+
+
+def public_names(modules: list[ast.Module]) -> set[str]:
+    """The names in every `__all__`, and those of the bases of such classes."""
+    nodes = [node for module in modules for node in ast.walk(module)]
+    assigned = [node for node in nodes if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"]
+    found = {part.value for node in assigned for part in ast.walk(node.value) if isinstance(part, ast.Constant)}
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+    more: set[str] = found
+    while more:
+        bases = {base for node in classes if node.name in more for base in node.bases}
+        names = {base.value if isinstance(base, ast.Subscript) else base for base in bases}
+        more = {ast.unparse(name).rpartition(".")[2] for name in names} - found
+        found |= more
+    return found
+
+
+def shortened(text: str, path: Path, public: set[str]) -> str:
+    """The text of a module without what is left out, line by line."""
+    lines = text.split("\n")
+    if path.parts[0] != HELP:
+        for docstring in left_out(ast.parse(text), len(path.parts) == 1 or path.name == "__init__.py", public):
+            blank(docstring, lines)
+    for token in tokenize.generate_tokens(io.StringIO("\n".join(lines)).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column].rstrip()
+    return "\n".join(lines)
+
+
+def left_out(module: ast.Module, is_public: bool, public: set[str]) -> Iterator[ast.stmt]:
+    """Docstrings of what is not public, and strings below an assignment, which no program can read."""
+    waiting: list[tuple[ast.AST, bool]] = [(module, is_public)]
+    while waiting:
+        node, is_public = waiting.pop()
+        documented = isinstance(node, Documented) and ast.get_docstring(node) is not None
+        for place, statement in enumerate(getattr(node, "body", ()) if isinstance(node, Documented) else ()):
+            if _is_text(statement) and not (documented and is_public and place == 0):
+                yield statement
+        for child in ast.iter_child_nodes(node):
+            name = getattr(child, "name", "")
+            if isinstance(node, ast.ClassDef):
+                waiting.append((child, is_public and (not name.startswith("_") or name.startswith("__"))))
+            else:
+                waiting.append((child, name in public))
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    value = getattr(statement, "value", None)
+    return isinstance(statement, ast.Expr) and isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+def blank(docstring: ast.stmt, lines: list[str]) -> None:
+    """A blank in place of this text. It may be a whole body, and a dataclass without one writes one when imported."""
+    first, last = docstring.lineno - 1, (docstring.end_lineno or 0) - 1
+    lines[first : last + 1] = [" " * docstring.col_offset + '" "', *[""] * (last - first)]
