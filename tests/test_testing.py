@@ -88,6 +88,13 @@ def test_no_noise_gives_the_true_answer():
     assert len(set(samplers.discrete_laplace(F(2**40), 3).tolist())) == 3
 
 
+def test_counts_of_a_poll_are_shown_as_far_as_the_error_means_something():
+    poll = dp.shuffle.histogram(choices=["a", "b"], clients=1000, epsilon=1, delta=1e-8)
+    answer = poll.analyze(poll.encode_many(["a"] * 700 + ["b"] * 300))
+    shown = {name: round(count) for name, count in answer.value.items()}
+    assert str(answer).startswith(f"{shown} ± ")
+
+
 def test_everything_made_under_control_says_so():
     def answer():
         return dp.release(3, dp.Laplace(scale=2, step=1), sensitivity=1)

@@ -122,6 +122,9 @@ def _with_error_bar(value: Any, accuracy: Any) -> str:
     if isinstance(value, float) and accuracy.amount > 0:
         digits = max(0, 1 - math.floor(math.log10(accuracy.amount)))
         return f"{value:,.{digits}f} ± {accuracy.amount:,.{digits}f} (95%){ranks}"
+    if isinstance(value, dict) and value and all(type(one) is float for one in value.values()) and accuracy.amount > 0:
+        digits = max(0, 1 - math.floor(math.log10(accuracy.amount)))
+        value = {name: round(one, digits or None) for name, one in value.items()}
     text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
     return f"{text} ± {_size(accuracy.amount)} (95%){ranks}"
 

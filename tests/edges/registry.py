@@ -70,6 +70,7 @@ NO_DATA: dict[str, str] = {
     "datasets.Tables": _MADE,
     "functions.Density": _MADE,
     "functions.Curve": _MADE,
+    "guarantees.FiniteLaws": _MADE,
     "guarantees.Neighbors": _MADE,
     "guarantees.Risk": _MADE,
     "guarantees.Risk.*": _SETTING,

@@ -274,7 +274,15 @@ def test_without_noise_the_models_are_those_of_scikit_learn() -> None:
     plain = linear_model.LogisticRegression(C=1e6).fit(short, labels)
     with testing.no_noise():
         mine = dp.learn.LogisticRegression(
-            classes=[0, 1], steps=3000, learning_rate=8.0, clip=1.5, radius=100, average="last", n_samples=1500, **GOAL
+            classes=[0, 1],
+            feature_norm=1,
+            steps=3000,
+            learning_rate=8.0,
+            clip=1.5,
+            radius=100,
+            average="last",
+            n_samples=1500,
+            **GOAL,
         ).fit(rows, labels)
         counts = np.random.default_rng(1).poisson(np.exp(short @ [1.0, -0.5, 0.2] + 0.5)).astype(float)
         mine_counts = dp.learn.PoissonRegressor(
@@ -316,6 +324,24 @@ def test_frames_keep_their_names() -> None:
     fitted = dp.learn.LogisticRegression(classes=[0, 1], steps=3, **GOAL).fit(frame, pd.Series(labels))
     assert list(fitted.feature_names_in_) == ["a", "b", "c"]
     assert not hasattr(fitted.fit(rows, labels), "feature_names_in_")
+
+
+@pytest.mark.parametrize("kind", ["LogisticRegression", "AdditiveClassifier"])
+@pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
+def test_columns_of_a_frame_are_taken_by_name(kind: str, package: str) -> None:
+    """In another order they would give other predictions, and nothing would say so."""
+    module = pytest.importorskip(package)
+    make = module.table if package == "pyarrow" else module.DataFrame
+    rows, labels = data(200)
+    parts = dict(zip("abc", rows.T, strict=True))
+    fitted = getattr(dp.learn, kind)(classes=[0, 1], steps=3, **GOAL).fit(make(parts), labels)
+    wanted = fitted.predict_proba(make(parts))
+    for other in ("cab", "xbac"):
+        found = fitted.predict_proba(make({name: parts.get(name, rows[:, 0] * 0) for name in other}))
+        np.testing.assert_array_equal(found, wanted)
+    with refuses(dp.InvalidArgument, "learn-columns-missing"):
+        fitted.predict(make({name: parts.get(name, rows[:, 0]) for name in "abx"}))
+    np.testing.assert_array_equal(fitted.predict_proba(make(dict(zip("xyz", rows.T, strict=True)))), wanted)
 
 
 def test_a_quantile_is_not_pulled_by_the_clip() -> None:

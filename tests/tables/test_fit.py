@@ -6,6 +6,7 @@ import datetime
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pytest
@@ -81,6 +82,44 @@ def test_a_csv_file_takes_its_types_from_what_the_fit_declares(tmp_path: Any) ->
     assert abs(table.fit(line, features={"age": (0, 120)}, target="cost").predict(named).mean() - 2500) < 400
     model.fit(np.ones((9, 5)), np.ones(9))  # an array forgets the columns of the table
     assert not hasattr(model, "columns_")
+
+
+MODELS = [
+    dp.learn.LogisticRegression(epsilon=3, delta=1e-6, classes=["no", "yes"]),
+    dp.learn.AdditiveClassifier(epsilon=3, delta=1e-6, classes=["no", "yes"]),
+    dp.learn.RandomForestClassifier(epsilon=3, delta=1e-6, classes=["no", "yes"]),
+    dp.learn.PrivateSearch(
+        dp.learn.LogisticRegression(classes=["no", "yes"]), {"clip": [0.5]}, epsilon=5, delta=1e-6, tries=2
+    ),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_a_model_predicts_from_a_messy_frame_by_name(model: Any, tmp_path: Any) -> None:
+    """One word among the numbers makes the column of a frame text. It is read as the table's text was."""
+    known = visits()
+    old = [str(age) for age in known["age"]]
+    old[0], old[1] = "unknown", ""
+    frame = pd.DataFrame(known | {"age": old, "sick": np.where(known["age"] > 60, "yes", "no")})
+    frame.to_csv(tmp_path / "visits.csv", index=False)
+    table, _ = opened(tmp_path / "visits.csv")
+    table.fit(model, features={"city": CITIES, "age": (0, 120)}, target="sick")
+    assert np.mean(model.predict(frame) == frame["sick"]) > 0.8
+    for other in (pa.Table.from_pandas(frame), frame[["age", "day", "city"]]):
+        np.testing.assert_array_equal(model.predict(other), model.predict(frame))
+    with refuses(dp.InvalidArgument, "learn-columns-missing"):
+        model.predict(frame[["age", "sick"]])
+
+
+def test_conditions_in_text_are_read_as_the_table_reads_them(tmp_path: Any) -> None:
+    known = visits()
+    words = np.where(known["age"] > 60, "Yes", "no")
+    pd.DataFrame(known | {"old": words}).to_csv(tmp_path / "visits.csv", index=False)
+    table, _ = opened(tmp_path / "visits.csv", types={"old": "boolean"})
+    model = dp.learn.LogisticRegression(epsilon=9, delta=1e-6, classes=[0, 1])
+    table.fit(model, features={"old": None}, target="readmitted")
+    told, typed = pd.DataFrame({"old": words}), pd.DataFrame({"old": known["age"] > 60})
+    np.testing.assert_array_equal(model.predict(told), model.predict(typed))
 
 
 def test_classes_of_another_type_than_their_column_are_refused() -> None:
@@ -166,6 +205,42 @@ def test_explain_says_what_a_fit_would_do_and_spends_nothing() -> None:
     assert "excess risk" in told
     assert model.ledger is None
     assert not ledger.entries()
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [("LogisticRegression", {}), ("AdditiveClassifier", {}), ("LogisticRegression", {"solver": "objective"})],
+)
+def test_explain_says_what_noise_does_if_the_number_of_rows_is_private(kind: str, more: dict[str, Any]) -> None:
+    features = {"age": (0, 120), "city": CITIES}
+    said = []
+    for people in (1500, 40):
+        table, ledger = opened(visits(people))
+        model = getattr(dp.learn, kind)(epsilon=1, delta=1e-6, classes=[0, 1], **more)
+        said.append(str(table.explain.fit(model, features=features, target="readmitted")))
+        assert not ledger.entries()
+    assert said[0] == said[1]  # the same for any rows
+    first, second, third = (
+        float(said[0].split(f" with {size}")[0].split()[-1]) for size in ("1,000", "10,000", "100,000")
+    )
+    assert first > 9 * second > 80 * third > 0
+
+
+def test_what_noise_adds_is_part_of_the_bound_after_the_fit() -> None:
+    table, _ = opened()
+    model = dp.learn.LogisticRegression(epsilon=1, delta=1e-6, classes=[0, 1], n_samples=3000)
+    said = str(table.explain.fit(model, features={"age": (0, 120)}, target="readmitted"))
+    table.fit(model, features={"age": (0, 120)}, target="readmitted")
+    adds, bound = float(said.split(" with 3,000")[0].split()[-1]), float(model.release_.error(0.95))
+    assert bound == pytest.approx(adds + model.release_.value["gap"], rel=0.01)
+
+
+def test_explain_gives_the_reason_where_no_bound_is_known() -> None:
+    table, _ = opened()
+    model = dp.learn.LogisticRegression(epsilon=1, delta=1e-6, classes=[0, 1, 2])
+    assert "no bound known" in str(table.explain.fit(model, features={"age": (0, 120)}, target="readmitted"))
+    forest = dp.learn.RandomForestClassifier(epsilon=1, classes=[0, 1])
+    assert "excess risk" not in str(table.explain.fit(forest, features={"age": (0, 120)}, target="readmitted"))
 
 
 def test_dates_are_days() -> None:

@@ -49,6 +49,11 @@ LEARNING = {
         "Models compute with numbers, and which texts occur is private.",
         "`learn.OneHot(categories=[…])` first",
     ),
+    "learn-columns-missing": Explained(
+        "`model.predict(frame)` without a column that the model was fitted to",
+        "Columns are taken by name, so that another order cannot give wrong predictions.",
+        "a frame with these columns; others do no harm",
+    ),
     "learn-features-failed": Explained(
         "`FeatureClassifier(features=scaler)` with a scaler that refuses missing numbers",
         "Whether it fails depends on single rows, and its message may quote one.",

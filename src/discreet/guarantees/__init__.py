@@ -1,6 +1,7 @@
 """Guarantees as values: units, guarantees, composition, accuracy, and exact checks of finite mechanisms."""
 
 from discreet.guarantees.accuracy import Accuracy
+from discreet.guarantees.finite.laws import FiniteLaws, repeat
 from discreet.guarantees.finite.least_error import least_error
 from discreet.guarantees.finite.verify import Neighbors, Verified, verify
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
@@ -12,6 +13,7 @@ from discreet.guarantees.unit import Unit, person, row
 __all__ = [
     "Accuracy",
     "Approx",
+    "FiniteLaws",
     "GaussianTradeoff",
     "Guarantee",
     "Influence",
@@ -26,6 +28,7 @@ __all__ = [
     "compose",
     "least_error",
     "person",
+    "repeat",
     "risk",
     "row",
     "verify",

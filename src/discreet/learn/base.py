@@ -24,7 +24,7 @@ from discreet.releases import Release
 from discreet.rows import columns_of, doubles, has_width, labels, names_of, on_device, place_of, table
 from discreet.rows.arrays import doubles as doubles_beside
 from discreet.rows.arrays import is_numpy, is_spark_dataframe, namespace
-from discreet.rows.containers import Data, on_host
+from discreet.rows.containers import Data, has, on_host
 from discreet.rows.number_columns import columns_without_numbers, is_number_column
 from discreet.rows.rounding import check_ranges
 
@@ -212,11 +212,42 @@ def known_table(model: Any, X: Data, width: int | None = None) -> Any:
 
 def _as_fitted(model: Any, X: Data) -> Any:
     """Rows that have the columns of the fitted table by name, as the model saw them: one column for each choice."""
+    chosen = table_columns(model, X)
+    return by_name(model, X) if chosen is None else np.hstack([one.columns(part) for one, part in chosen])
+
+
+def table_columns(model: Any, X: Data) -> list[tuple[Any, Any]] | None:
+    """The columns of the table that a model was fitted to, each with its part of X. None if X does not name them."""
     features, names = getattr(model, "columns_", None), names_of(X)
-    if features is None or names is None or not all(one.name in names for one in features):
-        return X
+    if features is None or names is None or not _named(model, [one.name for one in features], names):
+        return None
     found = dict(zip(names, columns_of(X), strict=True))
-    return np.hstack([one.columns(found[one.name]) for one in features])
+    return [(one, one.of_caller(found[one.name])) for one in features]
+
+
+def by_name(model: Any, X: Data) -> Any:
+    """A frame with the columns that the model was fitted to, in their order, if the names of both are known."""
+    known, names = getattr(model, "feature_names_in_", None), names_of(X)
+    if known is None or names is None or is_spark_dataframe(X) or not _named(model, list(known), names):
+        return X
+    places = [names.index(name) for name in known]
+    if places == list(range(len(names))):
+        return X
+    return X.iloc[:, places] if has(X, "iloc") else X.select([names[place] for place in places])
+
+
+def _named(model: Any, known: list[str], names: list[str]) -> bool:
+    """Whether these names have all that the model knows. If they have none of them, columns are taken by position."""
+    missing = [name for name in known if name not in names]
+    if len(missing) == len(known) or len(set(names)) < len(names):
+        return False
+    if missing:
+        raise InvalidArgument(
+            f"These columns are missing: {', '.join(missing)}. {type(model).__name__} was fitted to "
+            f"{', '.join(known)}, and takes them by name, in any order.",
+            code="learn-columns-missing",
+        )
+    return True
 
 
 def fitted_table(model: Any, X: Data, width: int | None = None) -> Floats:

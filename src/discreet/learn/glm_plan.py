@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -94,6 +95,13 @@ class LinearPlan(Private):
         if isinstance(mechanism, Descent):
             return mechanism.error(confidence)
         return Minimized(mechanism, self.n_samples if n_samples is None else n_samples).error(confidence)
+
+    def _noise_errors(self, features: int, sizes: Sequence[int]) -> list[Accuracy]:
+        """What noise adds to the bound that a fit will have, for each of these numbers of rows."""
+        mechanism = within_ranges(self._mechanism(features))
+        if isinstance(mechanism, Descent):
+            return [mechanism.noise_error(0.95, size) for size in sizes]
+        return [Minimized(mechanism, size).error(0.95) for size in sizes]
 
     def _mechanism(self, features: int, size: int | None = None) -> Any:
         solver = getattr(self, "solver", "descent")

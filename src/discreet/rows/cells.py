@@ -17,6 +17,8 @@ import numpy as np
 
 LEAST, MOST = -(2**63), 2**63 - 1
 _WHOLE = (int, np.integer, np.bool_)
+_FLAGS = {"true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0, "false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0}
+"""Conditions as DuckDB reads them from text, besides 1 and 0."""
 _NUMBERS = (*_WHOLE, float, np.floating, Decimal, Fraction)
 
 
@@ -52,6 +54,21 @@ def whole_of(cell: Any) -> int | None:
 def text_of(cell: Any) -> str | None:
     """A cell that is text, otherwise None. Text of numpy and of subclasses of str becomes plain text."""
     return str.__str__(cell) if _is(cell, (str,)) else None
+
+
+def number_in_text(cell: Any, *, flags: bool = False) -> Any:
+    """A cell of text that holds a number, as that number, or a condition if `flags`. NaN for other text. A cell that is
+    not text as it is.
+    """
+    text = text_of(cell)
+    if text is None:
+        return cell
+    if flags and (flag := _FLAGS.get(text.strip().lower())) is not None:
+        return flag
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def parts_of(record: Any, width: int) -> list[Any] | None:

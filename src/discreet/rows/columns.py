@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.rows.arrow import floats_of, in_arrow, of_arrow, whole_in_arrow
-from discreet.rows.cells import LEAST, MOST, number_of, parts_of, whole_of
+from discreet.rows.cells import LEAST, MOST, number_in_text, number_of, parts_of, whole_of
 from discreet.rows.containers import columns_of, has, names_of, none_of, objects, on_host, package
 
 Floats = NDArray[np.float64]
@@ -54,6 +54,13 @@ def doubles(data: Any) -> Floats:
     _check_numbers(values)
     with np.errstate(all="ignore"):  # a warning would reveal something about a cell
         return values.astype(np.float64, copy=False)
+
+
+def numbers_in_text(data: Any, *, flags: bool = False) -> Any:
+    """A column with the numbers that its text holds, and with the conditions if `flags`. Other columns as they are."""
+    if whole_in_arrow(data) is not None or (values := column(data)).dtype.kind not in "OU":
+        return data
+    return objects([number_in_text(cell, flags=flags) for cell in values])
 
 
 def wholes(data: Any) -> tuple[Ints, NDArray[np.bool_]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,10 +16,13 @@ from discreet.engines.spark.dataframes import Partitions
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import exactly
 from discreet.extras import need
+from discreet.guarantees.accuracy import at_most
 from discreet.ledger import Ledger
 from discreet.rows import cells, column, doubles, place_of
 from discreet.rows.arrow import typed_cells
+from discreet.rows.columns import numbers_in_text
 from discreet.rows.containers import on_host
+from discreet.rows.gradients.losses import Logistic
 from discreet.sql.bounded_rows import BoundedRows
 from discreet.sql.plan import RowsPlan
 from discreet.sql.planner import Planner
@@ -31,6 +35,9 @@ Estimator = Any
 """A private estimator, such as `dp.learn.LogisticRegression`."""
 Features = Sequence[str] | Mapping[str, tuple[Any, Any] | list[Any] | None]
 """Columns, or for each its public ends in parentheses or its choices in brackets."""
+
+_IMAGINED = (1_000, 10_000, 100_000)
+"""The numbers of rows for which a plan says what noise does, because the true one is private."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,14 @@ class Feature:
     def cells(self, values: Any) -> NDArray[Any]:
         """The cells of this column: numbers as doubles, whatever is missing, and choices as they are."""
         return doubles(values) if self.choices is None else column(values)
+
+    def of_caller(self, values: Any) -> Any:
+        """A column of the caller's own frame. Text that holds numbers is read as the text of a file is: a frame has no
+        types, either, where a column of numbers has a single word in it.
+        """
+        if self.kind in ("integer", "number", "boolean"):
+            return numbers_in_text(values, flags=self.kind == "boolean")
+        return values
 
     @property
     def names(self) -> list[str]:
@@ -148,9 +163,8 @@ class Fit:
             lines += [found_first(self.plan), f"then costs ε = {cost:.4g}, δ = {delta:.4g}"]
         else:
             lines += [f"rows of one {whose}: at most {rows.of_one}", f"costs ε = {cost:.4g}, δ = {delta:.4g}"]
-        has_error = hasattr(mine, "error") and "n_features" in inspect.signature(mine.error).parameters
-        if has_error and not self.plan.automatic:
-            lines.append(f"excess risk: {mine.error(n_features=width)}")
+        if not self.plan.automatic:
+            lines += _risk(mine, chosen)
         return Explanation("\n".join(lines))
 
     def release(self) -> Estimator:
@@ -179,6 +193,25 @@ class Fit:
         return mine, _prepare(mine, self.planner.ledger, self.plan.rows, self.features, self.target)
 
 
+def _risk(mine: Estimator, chosen: list[Feature]) -> list[str]:
+    """How far a fit may end from the best model: a bound, or what noise adds to the bound that a fit will have. The
+    number of rows is private, so it is imagined if it is not declared.
+    """
+    if not hasattr(mine, "_noise_errors"):
+        return []
+    if hasattr(mine, "error") and (known := mine.error(n_features=_width(chosen))).amount is not None:
+        return [f"excess risk: {known}"]
+    sizes = _IMAGINED if mine.n_samples is None else (mine.n_samples,)
+    empty = {one.name: np.zeros(0, dtype=np.float64 if one.choices is None else object) for one in chosen}
+    found = mine._noise_errors(empty if _bins(mine) else _width(chosen), sizes)
+    if any(one.amount is None for one in found):
+        return [f"excess risk: {found[0]}"]
+    shown = ", ".join(f"{at_most(float(one))} with {size:,}" for one, size in zip(found, sizes, strict=True))
+    whole = getattr(mine, "solver", "descent") == "objective"
+    lines = [f"excess risk: {'at most' if whole else 'bounded after the fit; noise adds at most'} {shown} rows (95%)"]
+    return [*lines, f"a coin has a loss of {math.log(2):.2f}"] if isinstance(mine._loss(), Logistic) else lines
+
+
 def _fit(estimator: Estimator, ledger: Ledger, rows: BoundedRows, features: Features, target: str | None) -> Estimator:
     """Fit the estimator to the rows: one release, paid from the ledger."""
     chosen = _prepare(estimator, ledger, rows, features, target)
@@ -195,11 +228,14 @@ def _fit(estimator: Estimator, ledger: Ledger, rows: BoundedRows, features: Feat
         found = rows.columns(list(kinds), kinds)
         labels = [] if target is None else [column(found[target])]
         if _bins(estimator):
-            return estimator.fit({one.name: one.cells(found[one.name]) for one in chosen}, *labels)
-        done = estimator.fit(_table(chosen, found), *labels)
-    if not any(one.kind in ("date", "timestamp") for one in chosen):  # days are numbers to the model, not to a frame
-        done.columns_ = tuple(chosen)
-    done.feature_names_in_ = np.array([name for one in chosen for name in one.names], dtype=object)
+            done = estimator.fit({one.name: one.cells(found[one.name]) for one in chosen}, *labels)
+        else:
+            done = estimator.fit(_table(chosen, found), *labels)
+    names = [name for one in chosen for name in ([one.name] if _bins(estimator) else one.names)]
+    for model in (done, done.best_estimator_) if hasattr(done, "best_estimator_") else (done,):
+        if not any(one.kind in ("date", "timestamp") for one in chosen):  # days are numbers to a model, not to a frame
+            model.columns_ = tuple(chosen)
+        model.feature_names_in_ = np.array(names, dtype=object)
     return done
 
 

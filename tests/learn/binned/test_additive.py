@@ -226,6 +226,8 @@ def test_a_picture_of_the_shapes(tmp_path: Any) -> None:
     assert path.stat().st_size > 10_000
     assert [axes.get_title(loc="left") for axes in figure.axes if axes.get_visible()].count("age") == 1
     assert len(FITTED.plot(columns=["city"]).axes) == 1
+    four = FITTED.plot(columns=["age", "visits", "city", "age"]).axes
+    assert [axes.get_visible() for axes in four] == [True] * 4  # two and two
 
 
 @pytest.mark.slow

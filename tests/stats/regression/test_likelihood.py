@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from discreet.stats.regression.likelihood import INFORMATION, Features, Link, sc
 from discreet.stats.regression.likelihood_methods import PARTS, Likelihood
 from discreet.stats.regression.released_moments import best_layout
 
+from ...refusing import refuses
 from .regression_simulation import exact_numbers
 
 FORMULA = parse_formula("y ~ x + t")
@@ -167,6 +169,17 @@ def test_people_ranges_that_are_found_and_too_little_epsilon() -> None:
     assert nothing.reason is not None
     assert nothing.pvalues["age"] == 1
     assert "logistic" in str(people().explain.stats.logistic("sick ~ age", between={"age": (0, 100)}, epsilon=1))
+
+
+def test_text_is_no_condition_until_its_type_is_declared(tmp_path: Path) -> None:
+    words = pd.DataFrame({"age": np.arange(300) % 90, "sick": np.where(np.arange(300) % 2, "yes", "no")})
+    words.to_csv(tmp_path / "people.csv", index=False)
+    ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Pure(epsilon=9))
+    with refuses(InvalidArgument, "column-type") as told:
+        dp.table(tmp_path / "people.csv", ledger=ledger).stats.logistic("sick ~ age", epsilon=1)
+    assert 'types={"sick": "boolean"}' in str(told.value)
+    table = dp.table(tmp_path / "people.csv", ledger=ledger, types={"sick": "boolean"})
+    assert "age" in table.stats.logistic("sick ~ age", between={"age": (0, 90)}, epsilon=1).pvalues
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +15,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, exactly, float_up
 from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy
+from discreet.learn.automatic import within_ranges
 from discreet.learn.base import check_is_fitted, keep_columns
 from discreet.learn.binned.bin_columns import Columns, names_or_places, place_of_column
 from discreet.learn.binned.bin_tables import ColumnBins
@@ -88,6 +89,14 @@ class Additive(BinnedModel):
             momentum=MOMENTUM,
             final_noise=self._final_noise,
         )
+
+    def _noise_errors(self, empty: Mapping[str, Any], sizes: Sequence[int]) -> list[Accuracy]:
+        """What noise adds to the bound that a fit will have, for each of these numbers of rows. `empty` has the columns
+        without their rows.
+        """
+        columns, _, declared = self._opened(empty, np.zeros(0))
+        mechanism = within_ranges(self._mechanism(Layout(tuple(declared), self._pairs(columns))))
+        return [mechanism.noise_error(0.95, size) for size in sizes]
 
     # --- fitting --------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from discreet.exact.rational import check_count, exactly
 from discreet.extras import need
 from discreet.guarantees.guarantee import Guarantee
 from discreet.learn.automatic import is_auto, with_ranges, within_ranges
-from discreet.learn.base import Private, column_of, declared_classes, numbers_of, places_of
+from discreet.learn.base import Private, by_name, column_of, declared_classes, numbers_of, places_of, table_columns
 from discreet.learn.binned.bin_columns import (
     Columns,
     Declared,
@@ -168,7 +168,10 @@ class BinnedModel(Private):
 
     def _known_columns(self, X: Data) -> Columns:
         """The columns of new rows, in the order of those that were learned from."""
-        columns, many = Columns.of(X, self.n_features_in_), self.n_features_in_
+        chosen = table_columns(self, X)
+        if chosen is not None:
+            return Columns.of({one.name: one.cells(part) for one, part in chosen})
+        columns, many = Columns.of(by_name(self, X), self.n_features_in_), self.n_features_in_
         names = getattr(self, "feature_names_in_", None)
         if isinstance(X, Mapping) and names is not None:  # a dict has no order that anyone relies on
             places = [place_of_column(str(name), columns.names, len(columns)) for name in names]

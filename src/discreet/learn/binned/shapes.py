@@ -117,7 +117,7 @@ def plot_shapes(
     """One small picture for each shape, on one common scale, the most important first."""
     shown = sorted(shapes, key=lambda shape: -shape.importance)
     rows = -(-len(shown) // _ACROSS)
-    across = min(_ACROSS, len(shown))
+    across = -(-len(shown) // rows)  # four are two and two
     figure = blank_figure("plot", size=(4.1 * across, 2.9 * rows + 0.7))
     grid = figure.subplots(rows, across, squeeze=False)
     top = max(max(float(np.abs(shape.values).max()) for shape in shown), shown[0].band) * 1.08

@@ -76,10 +76,17 @@ class LikelihoodMethods(StatisticsOfTable):
         self, family: Family, formula: str, between: Any, levels: Any, **terms: Any
     ) -> FoundFirst[Sample, Regression]:
         parsed = parse_formula(formula)
-        is_condition = self.table._column(parsed.outcome).type == "boolean"
+        kind = self.table._column(parsed.outcome).type
+        is_condition = kind == "boolean"
         if is_condition != (family == "logistic"):
             wanted = "a condition" if family == "logistic" else "a count"
-            raise InvalidArgument(f"{parsed.outcome} must be {wanted}. Choose another outcome.", code="column-type")
+            way = "Choose another outcome."
+            if kind == "text":
+                kind, values = (
+                    ("boolean", "true and false, or yes and no") if family == "logistic" else ("integer", "numbers")
+                )
+                way = f'If its text holds {values}, give its type: types={{"{parsed.outcome}": "{kind}"}} in dp.table.'
+            raise InvalidArgument(f"{parsed.outcome} must be {wanted}. {way}", code="column-type")
         ends = (between or {}).get(parsed.outcome, "auto")
         if family == "poisson" and ends != "auto" and ends[0] != 0:
             raise InvalidArgument(f"The range of {parsed.outcome} must begin at 0.", code="out-of-range")

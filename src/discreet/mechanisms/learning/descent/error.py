@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Literal
 
 from discreet.exact.rational import Number, exactly, float_up
@@ -75,6 +76,11 @@ class CertifiedDescent:
         amount = (gap + drift_term(known.steps, known.stddev, known.diameter, miss, known.laplace)) * more
         amount = amount if before.amount is None else min(amount, before.amount)
         return Accuracy(amount=amount, confidence=sure, of="excess risk")
+
+    def noise_error(self, confidence: float, size: float) -> Accuracy:
+        """What noise adds to `gap_error` if there are this many rows. It is known before anything is drawn."""
+        known: Any = self
+        return replace(known, size=size).gap_error(confidence, 0.0)  # type: ignore[no-any-return]
 
     def _uncertified(self) -> str:
         region: Any = self.region
