@@ -147,8 +147,9 @@ def test_the_type_of_an_answer_is_that_of_the_vault(running: Running) -> None:
         b"\xff",
         b'{"a": ' + 50_000 * b"[" + 50_000 * b"]" + b"}",
         b'{"a": ' + 5000 * b"9" + b"}",
+        b'{"a": ' + 33 * b"[" + 33 * b"]" + b"}",
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_a_body_that_is_no_json_object_is_refused(body: bytes, running: Running) -> None:
     reply = running.client.post("/v1/questions", content=body, headers={"Content-Type": "application/json"})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qsl
 
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 LONGEST_BODY = 2**20
 """Bytes of a request's body, at most."""
 LONGEST_QUERY = 2000
+DEEPEST = 32
+"""Levels of lists and objects in a body, at most. Python 3.14 would read tens of thousands."""
 PATIENCE = 10.0
 """A body must have arrived after so many seconds."""
 _TOKEN = re.compile(rb"bearer +([A-Za-z0-9._~+/=-]{1,8192})", re.IGNORECASE)
@@ -284,7 +286,7 @@ def _object(body: bytes, headers: Mapping[bytes, bytes]) -> dict[str, Any]:
         found = parsed(body)
     except BadFrame:
         raise _not_json() from None
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or _is_deeper(found, DEEPEST):
         raise _not_json()
     return found
 
@@ -302,6 +304,18 @@ def _query(text: bytes) -> dict[str, Any]:
             "The query string cannot be read. Write each name once, such as ?first=1&last=20.", code="gateway-arguments"
         )
     return found
+
+
+def _is_deeper(found: Any, levels: int) -> bool:
+    """Whether lists and objects are nested in more levels."""
+    level = [found]
+    for _ in range(levels):
+        level = [child for one in level if isinstance(one, dict | list) for child in _inside(one)]
+    return any(isinstance(one, dict | list) for one in level)
+
+
+def _inside(one: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return one.values() if isinstance(one, dict) else one
 
 
 def _is_whole(text: str) -> bool:
