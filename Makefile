@@ -58,7 +58,7 @@ bench: $(READY) ## run the benchmarks with their peers, and make docs/benchmarks
 	@$(BIN)/python -m bench.page $(or $(ONLY),all)
 
 docs: $(DOCS_READY) ## build the documentation into site/; any broken link fails
-	$(BIN)/python docs/make_notebooks.py
+	$(BIN)/python docs/make/notebooks.py
 	$(BIN)/zensical build --strict --clean
 
 clean: ## remove what was built, the environment included

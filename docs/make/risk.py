@@ -1,4 +1,4 @@
-"""Draws docs/images/risk.svg, the best attack at four guarantees. `python docs/make_risk.py`."""
+"""Draws docs/images/risk.svg, the best attack at four guarantees. `python docs/make/risk.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import discreet as dp
 from discreet.guarantees.meaning.picture import draw_svg
 
-PICTURE = Path(__file__).parent / "images" / "risk.svg"
+PICTURE = Path(__file__).parents[1] / "images" / "risk.svg"
 SHOWN = (
     dp.Pure(epsilon=3),
     dp.Pure(epsilon=1),

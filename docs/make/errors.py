@@ -1,4 +1,4 @@
-"""Makes docs/reference/errors.md from the tables of `discreet.error_codes`: `python docs/make_errors.py`.
+"""Makes docs/reference/errors.md from the tables of `discreet.error_codes`: `python docs/make/errors.py`.
 
 `tests/test_errors.py` fails when the page is not what the tables make.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from discreet.error_codes import SECTIONS, Explained
 
-PAGE = Path(__file__).parent / "reference" / "errors.md"
+PAGE = Path(__file__).parents[1] / "reference" / "errors.md"
 START = """# Error codes
 
 Every error has a `code`. It stays the same between versions, so compare the code and not the message:

@@ -1,6 +1,6 @@
 """Pages and notebooks of the stories in examples/stories: their text and code, with the output of the code.
 
-`python docs/make_notebooks.py` runs every story, and writes its page, its executed notebook and its pictures into
+`python docs/make/notebooks.py` runs every story, and writes its page, its executed notebook and its pictures into
 `docs/stories`, which git ignores. `make docs` does so first. A cell that fails or warns fails the build.
 """
 
@@ -19,8 +19,8 @@ from unittest.mock import patch
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-STORIES = Path(__file__).resolve().parents[1] / "examples" / "stories"
-FOLDER = Path(__file__).resolve().parent / "stories"
+STORIES = Path(__file__).resolve().parents[2] / "examples" / "stories"
+FOLDER = Path(__file__).resolve().parents[1] / "stories"
 """Where the pages are written."""
 WIDE = "---\nhide:\n  - toc\n---\n"
 """The head of a page: without the table of contents, lines of code and tables have room."""

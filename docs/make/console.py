@@ -1,5 +1,5 @@
 """Takes the pictures of docs/console.md and the README from a real gateway in a real browser: the synthetic clinic of
-`discreet demo gateway`, in Debian's Chromium. `python docs/make_console.py` needs the extra `browser`.
+`discreet demo gateway`, in Debian's Chromium. `python docs/make/console.py` needs the extra `browser`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from discreet.gateway.settings import load_settings
 from discreet.gateway.vault.verbs import VERBS
 from discreet.ledger import Ledger
 
-PICTURES = Path(__file__).parent / "images" / "console"
+PICTURES = Path(__file__).parents[1] / "images" / "console"
 SHOWN = "Cost of a visit by city"
 WIDE, PHONE = {"width": 1180, "height": 860}, {"width": 390, "height": 844}
 QUESTIONS = {

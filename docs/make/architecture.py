@@ -1,6 +1,6 @@
 """Draws docs/images/architecture.svg and the table of packages in docs/architecture.md.
 
-Run `python docs/make_architecture.py`. The floors are those that import-linter checks, and the description of a package
+Run `python docs/make/architecture.py`. The floors are those that import-linter checks, and the description of a package
 is the first sentence of its docstring. `tests/test_architecture.py` fails when the page does not match the code.
 """
 
@@ -12,7 +12,7 @@ import tomllib
 from html import escape
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PICTURE = ROOT / "docs" / "images" / "architecture.svg"
 PAGE = ROOT / "docs" / "architecture.md"
 FLOORS = [

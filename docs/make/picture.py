@@ -1,4 +1,4 @@
-"""Draws docs/images/demo.svg, the picture of the README: one question of the demo. `python docs/make_picture.py`."""
+"""Draws docs/images/demo.svg, the picture of the README: one question of the demo. `python docs/make/picture.py`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def recorded() -> Console:
 
 
 if __name__ == "__main__":
-    picture = Path(__file__).parent / "images" / "demo.svg"
+    picture = Path(__file__).parents[1] / "images" / "demo.svg"
     picture.parent.mkdir(exist_ok=True)
     svg = recorded().export_svg(title="discreet demo")
     picture.write_text(re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL))  # no font from another host

@@ -1,4 +1,4 @@
-"""Fills the tables and pictures of docs/reproduce-course.md: `python docs/make_course.py`.
+"""Fills the tables and pictures of docs/reproduce-course.md: `python docs/make/course.py`.
 
 A table stands between `<!-- name -->` and `<!-- end -->`. It has no observed columns, so that it is the same in every
 run. `tests/reproduce/test_lectures.py` fails when a table is not what the command computes.
@@ -23,8 +23,8 @@ from discreet.reproduce.lectures import (
 )
 from discreet.reproduce.lectures.pictures import PICTURES
 
-PAGE = Path(__file__).parent / "reproduce-course.md"
-IMAGES = Path(__file__).parent / "images" / "course"
+PAGE = Path(__file__).parents[1] / "reproduce-course.md"
+IMAGES = Path(__file__).parents[1] / "images" / "course"
 SHOWN = ("l6-composition", "l8-sum", "t-table-1", "t-images-and-curves")
 TABLES: dict[str, Callable[[], Experiment]] = {
     "l3-election": lecture_3.election,

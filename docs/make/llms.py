@@ -1,6 +1,6 @@
 """docs/llms.txt, for programs that read the documentation: every page of the navigation and how it begins.
 
-`python docs/make_llms.py` writes it, and the site has it at its root. Links are those of the built site. Pages of the
+`python docs/make/llms.py` writes it, and the site has it at its root. Links are those of the built site. Pages of the
 last section, the decisions, are listed by title alone.
 """
 
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-DOCS = Path(__file__).resolve().parent
+DOCS = Path(__file__).resolve().parents[1]
 PAGE = DOCS / "llms.txt"
 STORIES = DOCS.parent / "examples" / "stories"
 SHORT, LONGEST = 50, 180

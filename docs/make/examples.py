@@ -1,6 +1,6 @@
 """Runs the examples of the reference, and writes what they print into its pages.
 
-`python docs/make_examples.py [api-stats …]` · A page is one Python session, in an empty folder. Noise is fresh, so
+`python docs/make/examples.py [api-stats …]` · A page is one Python session, in an empty folder. Noise is fresh, so
 every run gives different numbers.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import discreet as dp
 
-FOLDER = Path(__file__).resolve().parent / "reference"
+FOLDER = Path(__file__).resolve().parents[1] / "reference"
 BLOCK = re.compile(r"^```pycon\n(.*?)^```\n", flags=re.DOTALL | re.MULTILINE)
 
 

@@ -1,6 +1,6 @@
 """Runs the code of docs/tutorial.md and writes what it prints, and the pictures it draws, into the page.
 
-`python docs/make_tutorial.py` · Noise is fresh, so every run gives different numbers.
+`python docs/make/tutorial.py` · Noise is fresh, so every run gives different numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 import discreet as dp
 from discreet.testing import exact_law
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).parents[1]
 PAGE, PICTURES = DOCS / "tutorial.md", DOCS / "images" / "tutorial"
 BLOCK = re.compile(r"```python\n(?P<code>.*?)```\n(?:```text\n(?P<output>.*?)```\n)?", flags=re.DOTALL)
 
