@@ -27,7 +27,7 @@ test: lint ## everything a change must pass: lint, doctests and the quick tests
 test-slow: $(DOCS_READY) ## Spark, the laws of the samplers, whether time tells, and other long checks
 	$(BIN)/pytest -n auto --dist worksteal $(HANGS) -m "slow and not spark"
 	$(BIN)/pytest $(HANGS) -m spark $(SPARK)
-	$(BIN)/python bench/timing.py
+	$(BIN)/python -m bench.gateway.timing
 
 mutants: $(READY) ## every seeded bug, and the tests that kill it
 	$(BIN)/python tests/matrix.py
@@ -55,10 +55,10 @@ format: $(READY) ## rewrite the code in the house format
 	$(BIN)/ruff check --fix .
 
 bench: $(READY) ## run the benchmarks with their peers, and make docs/benchmarks/; ONLY="samplers sql" runs only these
-	@$(BIN)/python bench/page.py $(or $(ONLY),all)
+	@$(BIN)/python -m bench.page $(or $(ONLY),all)
 
 docs: $(DOCS_READY) ## build the documentation into site/; any broken link fails
-	$(BIN)/python docs/make_notebooks.py
+	$(BIN)/python docs/make/notebooks.py
 	$(BIN)/zensical build --strict --clean
 
 clean: ## remove what was built, the environment included

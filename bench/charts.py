@@ -208,12 +208,10 @@ CHARTS = (
 )
 
 
-def draw(results: Path, folder: Path = FOLDER) -> None:
-    """Every chart whose section is kept."""
+def draw(stored: Callable[[str], str], folder: Path = FOLDER) -> None:
+    """Every chart whose section is stored."""
     for chart in CHARTS:
-        kept = results / f"{chart.section}.md"
-        if kept.exists():
-            found = tables(kept.read_text("utf-8"))
+        if found := tables(stored(chart.section)):
             plots.save(folder / f"{chart.section}.png", chart.title, partial(chart.draw, found=found))
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from charts import Table, multiple, number, tables
+from bench.charts import Table, multiple, number, tables
 
 Said = tuple[str, str, str, float | None]
 """What discreet needs, what a peer needs, the peer, and how many times better discreet is, if that is one number."""
@@ -98,11 +97,11 @@ HEADLINES = (
 )
 
 
-def table(results: Path, links: dict[str, str]) -> str:
-    """The rows in Markdown. `links` leads from a section to where it is shown."""
+def table(stored: Callable[[str], str], links: dict[str, str]) -> str:
+    """The rows in Markdown, from stored sections. `links` leads from a section to where it is shown."""
     lines = ["| task | discreet | peer | |", "|---|---|---|---|"]
     for headline in HEADLINES:
-        ours, theirs, peer, times = headline.read(tables((results / f"{headline.section}.md").read_text("utf-8")))
+        ours, theirs, peer, times = headline.read(tables(stored(headline.section)))
         ratio = f"{multiple(times)} times {headline.better}" if times else ""
         lines.append(f"| [{headline.task}]({links[headline.section]}) | **{ours}** | {theirs}, {peer} | {ratio} |")
     return "\n".join(lines) + "\n"

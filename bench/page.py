@@ -1,8 +1,8 @@
 """Makes docs/benchmarks/ from the output of the benchmarks: a page for each theme, and an index with the main results.
 
-`python bench/page.py all` runs every benchmark, which takes hours. `python bench/page.py samplers sql` runs only these.
+`python -m bench.page all` runs every benchmark, which takes hours. `python -m bench.page samplers sql` runs only these.
 The output of a benchmark is stored in `bench/results` as its section, with the day and the machine. If a benchmark
-fails or its device is missing, the old section stays. Without names, the pages are made again from the stored sections.
+fails or its device is missing, the old section stays. `python -m bench.page` makes the pages from the stored sections.
 """
 
 from __future__ import annotations
@@ -17,11 +17,8 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-import charts
-import headlines
-import peers
-
 import discreet as dp
+from bench import charts, headlines, peers
 
 HERE = Path(__file__).resolve().parent
 RESULTS, PAGES = HERE / "results", HERE.parent / "docs" / "benchmarks"
@@ -29,7 +26,9 @@ RESULTS, PAGES = HERE / "results", HERE.parent / "docs" / "benchmarks"
 
 @dataclass(frozen=True)
 class Theme:
-    """A page: its file, its title, what it is about, and its sections in order, each a script with its arguments."""
+    """A page: its file, its title, what it is about, and its sections in order, each a script with its arguments.
+
+    The scripts are in the folder of that name here, and the stored sections in that of `results`."""
 
     file: str
     title: str
@@ -161,23 +160,24 @@ THEMES = (
     ),
 )
 """The pages, in the order of the navigation."""
-COMMANDS = {name: command for theme in THEMES for name, command in theme.commands.items()}
+COMMANDS = {name: f"{theme.file}.{command}" for theme in THEMES for name, command in theme.commands.items()}
+"""The commands by the names of their sections, each a module of this package with its arguments."""
 PEERS = {
-    "samplers": ["opendp"],
-    "accounting": ["dp-accounting", "prv-accountant"],
-    "ledger": ["opendp", "diffprivlib"],
-    "sql": ["opendp-polars", "smartnoise"],
-    "engines": ["spark-3", "spark-4", "tumult", "pipelinedp"],
-    "quantiles": ["opendp-polars", "diffprivlib"],
-    "synthetic": ["mbi"],
-    "regression": ["diffprivlib"],
-    "learning_stable": ["diffprivlib"],
-    "learning": ["opacus", "diffprivlib"],
-    "learning_additive": ["interpret", "diffprivlib"],
-    "learning_clusters": ["diffprivlib"],
-    "learning_trees": ["interpret", "diffprivlib"],
-    "learning_speed": ["opacus"],
-    "local": ["local"],
+    "noise.samplers": ["opendp"],
+    "noise.accounting": ["dp-accounting", "prv-accountant"],
+    "ledger.ledger": ["opendp", "diffprivlib"],
+    "sql.sql": ["opendp-polars", "smartnoise"],
+    "engines.engines": ["spark-3", "spark-4", "tumult", "pipelinedp"],
+    "statistics.quantiles": ["opendp-polars", "diffprivlib"],
+    "publishing.synthetic": ["mbi"],
+    "learning.regression": ["diffprivlib"],
+    "learning.learning_stable": ["diffprivlib"],
+    "learning.learning": ["opacus", "diffprivlib"],
+    "learning.learning_additive": ["interpret", "diffprivlib"],
+    "learning.learning_clusters": ["diffprivlib"],
+    "learning.learning_trees": ["interpret", "diffprivlib"],
+    "learning.learning_speed": ["opacus"],
+    "surveys.local": ["local"],
 }
 """The peers that a script also runs, each in its own environment."""
 NOTHING, REFUTED = 2, 3
@@ -206,14 +206,15 @@ def measured(name: str) -> int:
     script, *words = COMMANDS[name].split()
     for peer in PEERS.get(script, ()):
         peers.tried(peer)
-    print(f"== python bench/{script}.py {' '.join(words)}", file=sys.stderr, flush=True)
-    done = subprocess.run([sys.executable, HERE / f"{script}.py", *words], stdout=subprocess.PIPE, text=True)
+    print(f"== python -m bench.{script} {' '.join(words)}", file=sys.stderr, flush=True)
+    command = [sys.executable, "-m", f"bench.{script}", *words]
+    done = subprocess.run(command, cwd=HERE.parent, stdout=subprocess.PIPE, text=True)
     if done.returncode not in (0, REFUTED):
         print(done.stdout, file=sys.stderr)
         print(f"{name} ended with {done.returncode}; its section stays as it was", file=sys.stderr, flush=True)
         return done.returncode
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.md").write_text(f"{done.stdout.strip()}\n\n{where()}\n", "utf-8")
+    place(name).parent.mkdir(parents=True, exist_ok=True)
+    place(name).write_text(f"{done.stdout.strip()}\n\n{where()}\n", "utf-8")
     return done.returncode
 
 
@@ -222,10 +223,14 @@ def where() -> str:
     return f"*{date.today()}, discreet {dp.__version__}, Python {platform.python_version()}, {system}.*"
 
 
+def place(name: str) -> Path:
+    """Where a section is stored."""
+    return RESULTS / COMMANDS[name].partition(".")[0] / f"{name}.md"
+
+
 def stored(name: str) -> str:
     """A stored section; empty if it was never measured."""
-    kept = RESULTS / f"{name}.md"
-    return kept.read_text("utf-8") if kept.exists() else ""
+    return place(name).read_text("utf-8") if place(name).exists() else ""
 
 
 def goals(section: str, which: str) -> list[str]:
@@ -255,7 +260,7 @@ def index() -> str:
         counts.append(f"| [{theme.title}]({theme.file}.md): {theme.about.rstrip('.')} | {met} | {len(unmet)} |")
         missed += [f"- [{heading(name)}]({links[name]}): {goal}" for name, goal in unmet]
     return TOP.format(
-        headlines=headlines.table(RESULTS, links), goals="\n".join(counts) + "\n", missed="\n".join(missed) + "\n"
+        headlines=headlines.table(stored, links), goals="\n".join(counts) + "\n", missed="\n".join(missed) + "\n"
     )
 
 
@@ -275,7 +280,7 @@ def pages() -> dict[str, str]:
 
 def main(names: list[str]) -> int:
     wrong = [name for name in names if measured(name) not in (0, NOTHING)]
-    charts.draw(RESULTS)
+    charts.draw(stored)
     PAGES.mkdir(exist_ok=True)
     for name, text in pages().items():
         (PAGES / name).write_text(text, "utf-8")

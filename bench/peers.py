@@ -1,7 +1,7 @@
 """The peers, each in a virtual environment of its own, never installed beside discreet.
 
-`python bench/peers.py` makes the environments under $PEERS_HOME (default: .peers in the repository). The benchmarks run
-themselves again inside one, `python bench/samplers.py opendp`, and read the JSON lines that come back.
+`python -m bench.peers` makes the environments under $PEERS_HOME (default: .peers in the repository). The benchmarks run
+themselves again inside one, `python -m bench.noise.samplers opendp`, and read the JSON lines that come back.
 """
 
 from __future__ import annotations
@@ -149,12 +149,12 @@ def one_core() -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
-def measure(script: str, peer: str) -> list[dict[str, Any]]:
-    """What `script` measures inside the peer's environment; nothing, and said so, when the peer is missing or fails."""
+def measure(module: str, peer: str) -> list[dict[str, Any]]:
+    """What a module measures inside the peer's environment; nothing, and said so, when the peer is missing or fails."""
     if not (HOME / peer / ".ready").exists():
-        print(f"\n{peer} is missing: run `python bench/peers.py` to install it.\n", flush=True)
+        print(f"\n{peer} is missing: run `python -m bench.peers` to install it.\n", flush=True)
         return []
-    command = [str(interpreter(peer)), "-W", "ignore", script, peer]
+    command = [str(interpreter(peer)), "-W", "ignore", "-m", module, peer]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         print(f"\n{peer} failed, and is left out.\n", flush=True)

@@ -11,8 +11,8 @@ os.environ.setdefault("DISCREET_STATE", "off")  # they copy ledgers, and put cop
 
 
 def section(title: str, script: str, about: str) -> None:
-    """The heading, the command that prints the section, and what is measured."""
-    print(f"## {title}\n`python bench/{script}.py` · {' '.join(about.split())}\n", flush=True)
+    """The heading, the command that prints the section (`noise.samplers`), and what is measured."""
+    print(f"## {title}\n`python -m bench.{script}` · {' '.join(about.split())}\n", flush=True)
 
 
 def table(*titles: str) -> None:

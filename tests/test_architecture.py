@@ -422,8 +422,8 @@ def test_a_stale_map_is_caught(tmp_path: Path) -> None:
 
 
 def drawn() -> ModuleType:
-    """docs/make_architecture.py, which is no part of the package."""
-    path = Path(__file__).parents[1] / "docs" / "make_architecture.py"
+    """docs/make/architecture.py, which is no part of the package."""
+    path = Path(__file__).parents[1] / "docs" / "make" / "architecture.py"
     spec = importlib.util.spec_from_file_location("make_architecture", path)
     assert spec is not None
     assert spec.loader is not None
@@ -434,6 +434,6 @@ def drawn() -> ModuleType:
 
 def test_the_page_of_the_architecture_is_that_of_the_tree() -> None:
     maker = drawn()
-    mend = "run python docs/make_architecture.py"
+    mend = "run python docs/make/architecture.py"
     assert maker.PICTURE.read_text() == maker.picture(), mend
     assert maker.PAGE.read_text() == maker.page(), mend

@@ -156,8 +156,8 @@ def test_the_code_of_every_class_is_explained() -> None:
 
 
 def maker() -> ModuleType:
-    """docs/make_errors.py, which is not part of the package."""
-    spec = importlib.util.spec_from_file_location("make_errors", ROOT / "docs" / "make_errors.py")
+    """docs/make/errors.py, which is not part of the package."""
+    spec = importlib.util.spec_from_file_location("make_errors", ROOT / "docs" / "make" / "errors.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -167,7 +167,7 @@ def maker() -> ModuleType:
 
 def test_the_page_is_what_the_tables_make() -> None:
     made = maker()
-    assert made.PAGE.read_text("utf-8") == made.page(), "run python docs/make_errors.py"
+    assert made.PAGE.read_text("utf-8") == made.page(), "run python docs/make/errors.py"
 
 
 def test_another_page_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

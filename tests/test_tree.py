@@ -10,7 +10,7 @@ from statistics import median
 
 import pytest
 
-from .source import SOURCE, SOURCES
+from .source import ROOT, SOURCES
 
 FULL = 20
 MEDIAN = 200
@@ -26,8 +26,22 @@ def files_by_room(root: Path) -> dict[str, int]:
     return found
 
 
-def test_no_room_is_too_full() -> None:
-    assert {room: files for room, files in files_by_room(SOURCE).items() if files > FULL} == {}
+ROOMS = ("src/discreet", "bench", "fuzz", "deploy", "docs/make", "clients/js/src", "clients/js/test")
+
+
+@pytest.mark.parametrize("root", ROOMS)
+def test_no_room_is_too_full(root: str) -> None:
+    found = files_by_room(ROOT / root)
+    assert found
+    assert {room: files for room, files in found.items() if files > FULL} == {}
+
+
+def test_a_full_room_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "small").mkdir()
+    for number in range(FULL + 1):
+        (tmp_path / f"{number}.py").touch()
+        (tmp_path / "small" / "one.py").touch()
+    assert files_by_room(tmp_path) == {".": FULL + 1, "small": 1}
 
 
 def test_half_of_the_files_are_short() -> None:

@@ -10,8 +10,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from fuzz.policy import SEEDS
-from fuzz.policy import Policy as Policies
 
 import discreet as dp
 from discreet.cli import ledger as ledger_command
@@ -21,6 +19,8 @@ from discreet.datasets.policy import Policy, ledger_of, load
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument
 from discreet.sql.schema import Column, Table
+from fuzz.policy import SEEDS
+from fuzz.policy import Policy as Policies
 
 from ..refusing import refuses
 

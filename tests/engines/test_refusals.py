@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from fuzz.oracle import CANARY, words_of
 
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.postgres import dialect as postgres_dialect
@@ -26,6 +25,7 @@ from discreet.engines.spark.engine import Spark, _check_units
 from discreet.engines.spark.sessions import own_session, session_for
 from discreet.errors import DiscreetError, EngineFailed, InvalidArgument, NotAllowed
 from discreet.queries.counts import Count
+from fuzz.oracle import CANARY, words_of
 
 from ..refusing import refuses
 

@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fuzz import http, ledger, policy, sql, tasks
-from fuzz.__main__ import TARGETS, Campaign, opened
-from fuzz.oracle import CANARY, Broken
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
@@ -27,6 +24,9 @@ from discreet.ledger import book, opening
 from discreet.shuffle.channel.analyzer import Analyzer
 from discreet.shuffle.channel.shuffler import Shuffler
 from discreet.shuffle.channel.store import ShufflerStore
+from fuzz import http, ledger, policy, sql, tasks
+from fuzz.__main__ import TARGETS, Campaign, opened
+from fuzz.oracle import CANARY, Broken
 
 SEEDS = {"sql": 10, "cli": 4}
 CHANGES = {"sql": 25, "cli": 12}

@@ -7,12 +7,12 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from fuzz.ledger import Change
-from fuzz.ledger import Ledger as Ledgers
 
 from discreet.errors import LedgerDamaged
 from discreet.ledger.book import EntryRow
 from discreet.ledger.stores.sqlite import SqliteStore
+from fuzz.ledger import Change
+from fuzz.ledger import Ledger as Ledgers
 
 
 @pytest.mark.some_quick(5)

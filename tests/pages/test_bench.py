@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
+import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 from scipy.special import ndtr
 
 import discreet as dp
+from bench import charts, page
+from bench.sql import clipping, keys
 from discreet import testing
 from discreet.mechanisms.selection.upward_search import UpwardSearch
 from discreet.queries.sensitivity import Sensitivity
@@ -20,25 +23,12 @@ from discreet.queries.sensitivity import Sensitivity
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture
-def page(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    import page
-
-    return page
-
-
-@pytest.fixture
-def charts(page: ModuleType) -> ModuleType:
-    return sys.modules["charts"]
-
-
-def test_the_pages_are_what_the_benchmarks_printed(page: ModuleType) -> None:
+def test_the_pages_are_what_the_benchmarks_printed() -> None:
     there = {kept.name: kept.read_text("utf-8") for kept in page.PAGES.iterdir()}
-    assert there == page.pages(), "run python bench/page.py"
+    assert there == page.pages(), "run python -m bench.page"
 
 
-def test_every_section_is_on_one_page_and_every_missed_goal_on_the_index(page: ModuleType) -> None:
+def test_every_section_is_on_one_page_and_every_missed_goal_on_the_index() -> None:
     pages = page.pages()
     index = pages.pop("index.md")
     assert sum(len(theme.commands) for theme in page.THEMES) == len(page.COMMANDS)
@@ -47,21 +37,40 @@ def test_every_section_is_on_one_page_and_every_missed_goal_on_the_index(page: M
     assert index.count("\n- [") == len(missed) > 0
 
 
-def test_goals_are_read_as_they_were_printed(page: ModuleType) -> None:
+def test_goals_are_read_as_they_were_printed() -> None:
     section = "## One\nGoals met: a ≥ 1.5 (2.1); b.\n\n**Goals missed**: c (0.83 times).\n\n- The goals are hard.\n"
     assert page.goals(section, "met") == ["a ≥ 1.5 (2.1)", "b"]
     assert page.goals(section, "missed") == ["c (0.83 times)"]
 
 
-def test_every_section_was_measured_and_every_script_has_one(page: ModuleType) -> None:
-    assert {kept.stem for kept in page.RESULTS.glob("*.md")} == set(page.COMMANDS)
-    scripts = {script.stem for script in (ROOT / "bench").glob("*.py") if "__main__" in script.read_text("utf-8")}
-    assert {command.split()[0] for command in page.COMMANDS.values()} == scripts - {"page", "peers", "learning_peers"}
+def test_every_section_was_measured_and_every_script_has_one() -> None:
+    assert set(page.RESULTS.rglob("*.md")) == set(map(page.place, page.COMMANDS))
+    scripts = {
+        f"{script.parent.name}.{script.stem}"
+        for script in page.HERE.glob("*/*.py")
+        if "__main__" in script.read_text("utf-8")
+    }
+    assert {command.split()[0] for command in page.COMMANDS.values()} == scripts - {"learning.learning_peers"}
+    assert page.PEERS.keys() <= scripts
+
+
+@pytest.mark.slow
+def test_every_benchmark_can_be_imported() -> None:
+    """What it imports is still there. Nothing is measured, so nothing is said."""
+    modules = [f"bench.{script.parent.name}.{script.stem}" for script in page.HERE.glob("*/*.py")]
+    code = f"import importlib; [importlib.import_module(name) for name in {modules}]"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_every_benchmark_prints_its_own_command() -> None:
+    for name, command in page.COMMANDS.items():
+        assert set(re.findall(r"`python -m bench\.(\w+\.\w+)", page.stored(name))) <= {command.split()[0]}
 
 
 @pytest.mark.parametrize("name", ["trust.md", "channel.md", "how-to/scale.md"])
-def test_rows_quoted_on_other_pages_were_printed(page: ModuleType, charts: ModuleType, name: str) -> None:
-    printed = [table for kept in page.RESULTS.glob("*.md") for table in charts.tables(kept.read_text("utf-8"))]
+def test_rows_quoted_on_other_pages_were_printed(name: str) -> None:
+    printed = [table for section in page.COMMANDS for table in charts.tables(page.stored(section))]
     quoted = 0
     for shown in charts.tables((ROOT / "docs" / name).read_text("utf-8")):
         of_this_kind = [row for table in printed for row in table if row.keys() == shown[0].keys()]
@@ -71,48 +80,41 @@ def test_rows_quoted_on_other_pages_were_printed(page: ModuleType, charts: Modul
     assert quoted
 
 
-def test_how_much_longer_tpch_takes_was_printed(page: ModuleType, charts: ModuleType) -> None:
+def test_how_much_longer_tpch_takes_was_printed() -> None:
     [shown] = [t for t in charts.tables((ROOT / "docs/how-to/scale.md").read_text("utf-8")) if "scale factor" in t[0]]
     for row, (ours, theirs) in zip(shown, (("tpch", "tpch-spark"), ("tpch-10", "tpch-spark-10")), strict=True):
         for engine, name in (("DuckDB", ours), ("Spark", theirs)):
-            assert f"A private answer takes {row[engine]} as long" in (page.RESULTS / f"{name}.md").read_text("utf-8")
+            assert f"A private answer takes {row[engine]} as long" in page.stored(name)
 
 
 @pytest.mark.slow
-def test_every_chart_is_drawn_from_its_section(page: ModuleType, charts: ModuleType, tmp_path: Path) -> None:
+def test_every_chart_is_drawn_from_its_section(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason='needs pip install "discreet[plot]"')
     names = {f"{chart.section}.png" for chart in charts.CHARTS}
     assert {kept.name for kept in charts.FOLDER.iterdir()} == names
-    charts.draw(page.RESULTS, tmp_path)
+    charts.draw(page.stored, tmp_path)
     assert {drawn.name for drawn in tmp_path.iterdir()} == names
 
 
 def test_a_section_that_fails_is_kept(
-    page: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "results").mkdir()
-    monkeypatch.setattr(page, "HERE", tmp_path)
+    monkeypatch.setattr(page, "HERE", tmp_path / "bench")
     monkeypatch.setattr(page, "RESULTS", tmp_path / "results")
-    monkeypatch.setattr(page, "COMMANDS", {"one": "one --twice"})
-    script = tmp_path / "one.py"
+    monkeypatch.setattr(page, "COMMANDS", {"one": "room.one --twice"})
+    script = tmp_path / "bench" / "room" / "one.py"
+    script.parent.mkdir(parents=True)
     script.write_text("import sys; print('## One', sys.argv[1:])")
     assert page.measured("one") == 0
-    kept = (tmp_path / "results" / "one.md").read_text("utf-8")
+    kept = (tmp_path / "results" / "room" / "one.md").read_text("utf-8")
     assert kept.startswith("## One ['--twice']\n\n*")
     script.write_text("print('## Half'); raise SystemExit(2)")
     assert page.measured("one") == 2
-    assert (tmp_path / "results" / "one.md").read_text("utf-8") == kept
+    assert page.stored("one") == kept
     assert "one ended with 2; its section stays as it was" in capsys.readouterr().err
 
 
-@pytest.fixture
-def clipping(page: ModuleType) -> ModuleType:
-    import clipping
-
-    return clipping
-
-
-def test_the_law_of_the_upward_search_is_that_of_the_mechanism(clipping: ModuleType) -> None:
+def test_the_law_of_the_upward_search_is_that_of_the_mechanism() -> None:
     search = UpwardSearch(enough=1, bar_scale=Fraction(1, 2), step_scale=Fraction(2, 3))
     counts = [3, 2, 0]
     exact = testing.exact_law(lambda: search._draw(counts), window=8)
@@ -123,7 +125,7 @@ def test_the_law_of_the_upward_search_is_that_of_the_mechanism(clipping: ModuleT
 
 
 @pytest.mark.parametrize(("cells", "epsilon"), [(1, 1), (5, 3), (200, 0.5)])
-def test_the_chosen_constants_are_those_of_the_library(clipping: ModuleType, cells: int, epsilon: float) -> None:
+def test_the_chosen_constants_are_those_of_the_library(cells: int, epsilon: float) -> None:
     enough, bar, step = clipping.CHOSEN.search(cells, epsilon)
     people, left = clipping.PEOPLE * cells, clipping.CHOSEN.left(cells, epsilon)
     search = UpwardSearch.for_guarantee(
@@ -134,9 +136,7 @@ def test_the_chosen_constants_are_those_of_the_library(clipping: ModuleType, cel
 
 
 @pytest.mark.slow
-def test_clipping_is_measured_quickly(
-    clipping: ModuleType, charts: ModuleType, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_clipping_is_measured_quickly(capsys: pytest.CaptureFixture[str]) -> None:
     clipping.main(quick=True)
     printed = capsys.readouterr().out
     assert "a family is named that they do not cover" in printed
@@ -145,14 +145,7 @@ def test_clipping_is_measured_quickly(
     assert 1 < charts.number(chosen["1 cell"]) < 4
 
 
-@pytest.fixture
-def keys(page: ModuleType) -> ModuleType:
-    import keys
-
-    return keys
-
-
-def test_every_person_has_as_many_keys_as_the_family_says(keys: ModuleType) -> None:
+def test_every_person_has_as_many_keys_as_the_family_says() -> None:
     family = keys.Family("few", 100, 40, lambda rng, n: rng.integers(1, 30, n))
     pairs = family.drawn()
     numbers = family.numbers(np.random.default_rng(1), 100)
@@ -162,7 +155,7 @@ def test_every_person_has_as_many_keys_as_the_family_says(keys: ModuleType) -> N
     assert np.bincount(few.people).tolist() == np.minimum(numbers, 7).tolist()
 
 
-def test_the_rules_of_peers_are_calibrated(keys: ModuleType) -> None:
+def test_the_rules_of_peers_are_calibrated() -> None:
     """A key of one person alone is shown with probability δ/2; biased weights of one person have a norm of 1."""
     rules, deviation = keys.key_rules, 4.2
     bar = rules.threshold(deviation, 1e-3)
@@ -178,7 +171,7 @@ def test_the_rules_of_peers_are_calibrated(keys: ModuleType) -> None:
     assert rules.geometric(rules.Pairs(np.arange(30), np.zeros(30, dtype=int), 1), np.random.default_rng(4), 1).all()
 
 
-def test_adaptive_weights_go_from_common_keys_to_others(keys: ModuleType) -> None:
+def test_adaptive_weights_go_from_common_keys_to_others() -> None:
     people = np.r_[np.arange(60), np.arange(20)]
     pairs = keys.Pairs(people, np.r_[np.zeros(60, dtype=int), np.ones(20, dtype=int)], 2)
     plain = 1 / np.sqrt(pairs.degrees)
@@ -188,14 +181,14 @@ def test_adaptive_weights_go_from_common_keys_to_others(keys: ModuleType) -> Non
 
 
 @pytest.mark.slow
-def test_keys_are_measured_quickly(keys: ModuleType, charts: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_keys_are_measured_quickly(capsys: pytest.CaptureFixture[str]) -> None:
     keys.main(quick=True)
     one, ten = charts.tables(capsys.readouterr().out)[0]
     assert charts.number(one["truncated geometric, best cap"]) > charts.number(one["**CommonKeys**"])
     assert charts.number(ten["**CommonKeys**"]) > charts.number(ten["MAD2R"]) > charts.number(ten["weighted Gaussian"])
 
 
-def test_tables_are_read_as_they_were_printed(charts: ModuleType) -> None:
+def test_tables_are_read_as_they_were_printed() -> None:
     text = "## One\n\n| a | b, s |\n|---|---|\n| x |  |\n| **y** | 1,344 |\n\nprose | bar\n\n| c |\n|---|\n| 2 |\n"
     assert charts.tables(text) == [[{"a": "x", "b, s": ""}, {"a": "**y**", "b, s": "1,344"}], [{"c": "2"}]]
 
@@ -203,10 +196,10 @@ def test_tables_are_read_as_they_were_printed(charts: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("cell", "value"), [("**83.1 ± .6**", 83.1), ("1,344", 1344), ("2^20", 2**20), (".301", 0.301), ("3.4 ×", 3.4)]
 )
-def test_numbers_are_read_from_cells(charts: ModuleType, cell: str, value: float) -> None:
+def test_numbers_are_read_from_cells(cell: str, value: float) -> None:
     assert charts.number(cell) == value
 
 
 @pytest.mark.parametrize("cell", ["–", "", "no probability"])
-def test_what_was_not_measured_is_no_number(charts: ModuleType, cell: str) -> None:
+def test_what_was_not_measured_is_no_number(cell: str) -> None:
     assert math.isnan(charts.number(cell))

@@ -105,9 +105,9 @@ def test_the_index_of_the_cookbook_has_every_question_once() -> None:
 
 
 def test_the_file_for_programs_that_read_the_pages_is_current() -> None:
-    making = runpy.run_path(str(DOCS / "make_llms.py"))
+    making = runpy.run_path(str(DOCS / "make" / "llms.py"))
     made = making["text"]()
-    assert making["PAGE"].read_text("utf-8") == made, "run python docs/make_llms.py"
+    assert making["PAGE"].read_text("utf-8") == made, "run python docs/make/llms.py"
     assert sorted(re.findall(r"\]\((\S+)\)", made)) == sorted(page.replace(".md", ".html") for page in published())
 
 
@@ -155,7 +155,7 @@ def words(page: str) -> list[str]:
 @pytest.mark.slow
 def test_the_tutorial_shows_what_its_code_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    making = runpy.run_path(str(DOCS / "make_tutorial.py"))
+    making = runpy.run_path(str(DOCS / "make" / "tutorial.py"))
     page = making["PAGE"].read_text("utf-8")
     assert words(making["with_outputs"](page)) == words(page)
     drawn = {picture.name for picture in tmp_path.glob("*.svg")} | {"two-worlds.svg"}

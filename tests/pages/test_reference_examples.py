@@ -15,7 +15,7 @@ from ..test_public_surface import public_names, rooms
 from .test_docs import words
 
 ROOT = Path(__file__).resolve().parents[2]
-MAKING = runpy.run_path(str(ROOT / "docs" / "make_examples.py"))
+MAKING = runpy.run_path(str(ROOT / "docs" / "make" / "examples.py"))
 PAGES = sorted((ROOT / "docs" / "reference").glob("api-*.md"))
 SESSIONS = {page.stem: MAKING["sessions"](page.read_text("utf-8")) for page in PAGES}
 GATEWAY = "api-gateway"
@@ -94,4 +94,4 @@ def test_the_examples_print_what_the_reference_shows(
     """Numbers are noise, and differ; all else is the same."""
     monkeypatch.chdir(tmp_path)
     shown = page.read_text("utf-8")
-    assert words(MAKING["with_outputs"](shown)) == words(shown), f"run python docs/make_examples.py {page.stem}"
+    assert words(MAKING["with_outputs"](shown)) == words(shown), f"run python docs/make/examples.py {page.stem}"

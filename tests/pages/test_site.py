@@ -45,7 +45,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("stories"))
     shutil.copytree(ROOT / "src", folder / "src")
     shutil.copy(ROOT / "mkdocs.yml", folder)
-    spec = importlib.util.spec_from_file_location("make_notebooks", ROOT / "docs" / "make_notebooks.py")
+    spec = importlib.util.spec_from_file_location("make_notebooks", ROOT / "docs" / "make" / "notebooks.py")
     assert spec is not None
     assert spec.loader is not None
     maker = importlib.util.module_from_spec(spec)

@@ -40,8 +40,8 @@ SAID = {
 
 @pytest.fixture(scope="module")
 def maker() -> ModuleType:
-    """docs/make_notebooks.py, which is no part of a package."""
-    spec = importlib.util.spec_from_file_location("make_notebooks", ROOT / "docs" / "make_notebooks.py")
+    """docs/make/notebooks.py, which is no part of a package."""
+    spec = importlib.util.spec_from_file_location("make_notebooks", ROOT / "docs" / "make" / "notebooks.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

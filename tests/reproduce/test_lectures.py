@@ -36,7 +36,7 @@ from discreet.reproduce.lectures import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-MAKING = runpy.run_path(str(ROOT / "docs" / "make_course.py"))
+MAKING = runpy.run_path(str(ROOT / "docs" / "make" / "course.py"))
 FALSE_ALARM = 1e-6 / 32  # at most 32 numbers below are seen in a run
 
 
@@ -75,7 +75,7 @@ def test_the_page_shows_what_the_command_computes(name: str) -> None:
     made = MAKING["TABLES"][name]()
     assert made.name == name
     written = MAKING["parts_of"](MAKING["PAGE"].read_text("utf-8"), name)[1]
-    assert written == made.markdown(observed=False), "run python docs/make_course.py"
+    assert written == made.markdown(observed=False), "run python docs/make/course.py"
     for row in made.rows:  # complete, and nothing that no column shows
         assert set(row) == {column.name for column in made.columns}
 

@@ -64,8 +64,8 @@ def test_one_sided_values_are_ordered_and_symmetric_without_skewness() -> None:
 
 
 def test_an_even_table_in_much_noise() -> None:
-    """The fitted table alone rejected 6.6% of 10,000 runs (bench/stats_levels.py): with much noise the other one has
-    more rows and more even margins, and with little noise hardly.
+    """The fitted table alone rejected 6.6% of 10,000 runs (bench/statistics/stats_levels.py): with much noise the other
+    one has more rows and more even margins, and with little noise hardly.
     """
     fitted = 500 * np.outer([0.7, 0.3], [0.6, 0.4])
     variance = NoiseOfCounts(laplace=20.0).variance

@@ -1,6 +1,6 @@
 """What every error code means: what was written, why it is refused, and what to write instead.
 
-One file per section. `docs/reference/errors.md` is made of these tables: `python docs/make_errors.py`.
+One file per section. `docs/reference/errors.md` is made of these tables: `python docs/make/errors.py`.
 """
 
 from __future__ import annotations

@@ -272,8 +272,8 @@ def test_the_picture_has_the_corner_of_the_curve() -> None:
 
 
 def test_the_picture_of_the_page_is_the_one_that_is_drawn() -> None:
-    script = runpy.run_path(str(ROOT / "docs" / "make_risk.py"))
-    assert script["PICTURE"].read_text("utf-8") == script["drawn"](), "run python docs/make_risk.py"
+    script = runpy.run_path(str(ROOT / "docs" / "make" / "risk.py"))
+    assert script["PICTURE"].read_text("utf-8") == script["drawn"](), "run python docs/make/risk.py"
 
 
 def test_the_plot_is_saved(tmp_path: Path) -> None:

@@ -14,8 +14,6 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from fuzz.wire import Wire
-from fuzz.wire_model import Request
 
 import discreet as dp
 from discreet.cli.shuffle.options import files_of
@@ -25,6 +23,8 @@ from discreet.shuffle.channel.client import Client
 from discreet.shuffle.channel.services import analyzer as analyzer_service
 from discreet.shuffle.channel.services import shuffler as shuffler_service
 from discreet.shuffle.channel.task import Task
+from fuzz.wire import Wire
+from fuzz.wire_model import Request
 
 from ...refusing import refuses
 from .polls import CHOICES, EMPTY, Poll, counts, make_poll, services

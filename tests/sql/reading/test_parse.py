@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from fuzz.oracle import within
 
 from discreet.errors import QueryError
 from discreet.sql.reading.parse import parse_query
+from fuzz.oracle import within
 
 from ...refusing import refuses
 

@@ -31,7 +31,7 @@ from discreet.sql.question import OPEN, Measure, Question
 
 PEOPLE = Fraction(1)
 """So many people for each cell, over ε, should exceed the limit: then as much is lost to it as to the noise. This, and
-the shares below, were chosen on made-up people (`bench/clipping.py`)."""
+the shares below, were chosen on made-up people (`bench/sql/clipping.py`)."""
 MOST_ABOVE = Fraction(1, 5)
 """What a person above the limit adds, in units of the limit, to the numbers that measure what is lost: at most."""
 CENTER_DIVISOR = 10
