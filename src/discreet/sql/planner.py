@@ -38,6 +38,7 @@ from discreet.sql.pricing.automatic_bounds import (
     column_bound,
     columns_to_find,
     groups_bound,
+    is_found,
     share_of,
     wants_groups,
     widest,
@@ -524,18 +525,8 @@ class Planner:
         )
 
     def unpaid(self, bounds: Iterable[AutomaticBound], key: str | None = None) -> list[Guarantee]:
-        """The costs of the bounds that were not found before. One that was found for other groups than those that are
-        assumed is another request: it counts, and is looked up again once its groups are found.
-        """
-        return [bound.guarantee for bound in bounds if not self._is_found(bound, key)]
-
-    def _is_found(self, bound: AutomaticBound, key: str | None) -> bool:
-        try:
-            return self.knows(bound, key)
-        except InvalidArgument as error:
-            if error.code != "ledger-key-reused":
-                raise
-            return False
+        """The costs of the bounds that were not found before."""
+        return [bound.guarantee for bound in bounds if not is_found(bound, key, self.knows)]
 
     def found_columns(
         self, missing: Missing, automatic: Iterable[AutomaticBound], find: Callable[[AutomaticBound], Any]

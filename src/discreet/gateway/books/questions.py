@@ -24,7 +24,7 @@ _COLUMNS = "number, receipt, sql, options, at, version, since, charged"
 @dataclass(frozen=True, kw_only=True)
 class Question:
     """A question that was answered: what was asked, with which options, and of which version of the data. The
-    entries `charged` were charged for it; if none is named, those of its receipt after `since`. None if none was.
+    entries `paid` were charged for it; if none is named, those of its receipt after `since`. None if none was.
     """
 
     number: int
@@ -34,7 +34,7 @@ class Question:
     at: float
     version: str
     since: int | None
-    charged: tuple[int, ...] = ()
+    paid: tuple[int, ...] = ()
 
 
 def note_question(
@@ -122,7 +122,7 @@ def entries_of(question: Question) -> list[int]:
     if question.since is None:
         return []
     named = (number for number in entries_in(question.receipt) if number > question.since)
-    return list(question.charged or named)
+    return list(question.paid or named)
 
 
 def count(store: GatewayStore, account: str) -> int:
@@ -135,4 +135,4 @@ def _question(row: tuple[Any, ...]) -> Question:
     number, receipt, sql, options, at, version, since, charged = row
     made = tuple(map(int, charged.split()))
     facts = {"number": number, "receipt": receipt, "sql": sql, "options": json.loads(options), "at": at / 1e6}
-    return Question(**facts, version=version, since=since, charged=made)
+    return Question(**facts, version=version, since=since, paid=made)
