@@ -153,7 +153,13 @@ def test_what_others_may_do_is_told(check: Callable[..., Said], clinic: Path, mo
     monkeypatch.setattr(checking, "_file_system", lambda folder: "nfs4")
     said = check("clinic.toml")
     assert said.status == 1
-    for words in ("can read the rows of visits", "chmod go-w", "temporary files", "network file system (nfs4)"):
+    words_of_ledger = (
+        "chmod go-w",
+        "can read the questions and answers",
+        "temporary files",
+        "network file system (nfs4)",
+    )
+    for words in ("can read the rows of visits", *words_of_ledger):
         assert words in said.out
     assert "ε = 0.75 of ε = 1, δ = 1e-06 remains, after 1 entry" in said.out
 

@@ -91,9 +91,33 @@ def test_a_table_without_the_person_is_left_out_and_told(init, tmp_path: Path) -
     text = policy.read_text("utf-8")
     assert "cities" not in tomllib.loads(text)["tables"]
     head, _, rest = text.partition("# [tables.cities]")
-    policy.write_text(head + re.sub(r"^# ", "", "# [tables.cities]" + rest, flags=re.MULTILINE), "utf-8")
+    every = head + re.sub(r"^# ", "", "# [tables.cities]" + rest, flags=re.MULTILINE)
+    policy.write_text(every, "utf-8")
+    with pytest.raises(dp.DiscreetError):  # as it stands, nobody has decided that it is public
+        dp.connect(policy)
+    policy.write_text(re.sub(r"^person = \"\?\".*$", "", every, flags=re.MULTILINE), "utf-8")
     tables = dp.connect(policy).schema.tables
     assert tables["cities"].public
+
+
+def test_a_file_without_names_keeps_its_types_while_it_is_left_out(init, tmp_path: Path) -> None:
+    """Its lines, with a name for the person's column, are all that is needed."""
+    rows = "".join(f"M{n % 50},{n % 28 + 1}.03.2024,{n}.5\n" for n in range(200))
+    (tmp_path / "stays.txt").write_text(rows, "utf-8")
+    (tmp_path / "people.csv").write_text("mrn,age\n" + "".join(f"M{n},{n + 20}\n" for n in range(50)), "utf-8")
+    assert init("people.csv", "stays.txt", "--person", "mrn").status == 0
+    policy = tmp_path / "policy.toml"
+    head, _, rest = policy.read_text("utf-8").partition("# [tables.stays]")
+    text = head + re.sub(r"^# ", "", "# [tables.stays]" + rest, flags=re.MULTILINE)
+    text = re.sub(r"^(public = true|person = \"\?\").*$", "", text, flags=re.MULTILINE)
+    policy.write_text(text.replace('"column1"', '"mrn"'), "utf-8")
+    stays = dp.connect(policy).schema.tables["stays"]
+    assert not stays.public
+    assert {name: column.type for name, column in stays.columns.items()} == {
+        "mrn": "text",
+        "column2": "date",
+        "column3": "number",
+    }
 
 
 @pytest.mark.parametrize(
@@ -217,7 +241,7 @@ def test_a_table_that_is_left_out_says_how_it_may_lead_to_people() -> None:
     assert list(tomllib.loads(text)["tables"]) == ["visits"]
     sales, drugs = text.split("# [tables.sales]")[1].split("# [tables.drugs]")
     assert re.search(r'^# person = "customer_id" ', sales, flags=re.MULTILINE)
-    assert "through" not in sales
+    assert "# through = " not in sales
     assert re.search(r'^# through = "visits.visit_id" ', drugs, flags=re.MULTILINE)
     for part in (sales, drugs):
         assert re.search(r"^# public = true ", part, flags=re.MULTILINE)

@@ -367,7 +367,7 @@ def test_an_exhausted_budget_has_its_own_status(clinic: Path, run) -> None:
     assert run("query", clinic, "SELECT COUNT(*) AS n FROM visits", "--epsilon", 8).status == 0
     said = run("query", clinic, QUESTION, "--epsilon", 3)
     assert (said.status, said.out) == (4, "")
-    assert "The largest that still fits is" in said.err
+    assert "The largest that still fits is ε = 2.\n" in said.err  # and not what its first parts would leave
     assert said.err.count("\n") == 1
     assert "does NOT fit the ledger" in run("explain", clinic, QUESTION, "--epsilon", 3).out
 

@@ -245,6 +245,11 @@ def _problems_of_ledger(place: Path) -> Iterator[Problem]:
         yield Problem(f"{place} is in a folder for temporary files. If it is removed, what was spent is forgotten.")
     if place.exists() and place.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         yield Problem(f"Others may write {place}, and so spend or forget. Run: chmod go-w {place}")
+    if place.exists() and place.stat().st_mode & stat.S_IROTH:  # as after a backup is restored
+        yield Problem(
+            f"Everybody on this machine can read the questions and answers in {place}. Run: chmod o-rwx "
+            f"{shlex.quote(str(place))}"
+        )
     if (kind := _file_system(folder.resolve())) in _SHARED:
         yield Problem(
             f"{place} is on a network file system ({kind}), where SQLite's locks may not hold. Use a local disk, or "

@@ -210,25 +210,34 @@ def value_text(value: Any) -> str:
 
 
 def _left_out(name: str, source: Source, people: People) -> list[str]:
-    """A table without the person's column, as a comment: the owner decides how its rows lead to people."""
-    lines, types = [], source.tables[name]
-    for place, own in likely_people({name: types}):
-        if place < SURE:
-            lines.append(with_note(f"# person = {quote(own)}", "the same people, by another name"))
+    """A table without the person's column, as a comment: the owner decides how its rows lead to people. Without a
+    decision it cannot be served: a table of people must not become public because its lines were taken as they are.
+    """
+    types = source.tables[name]
+    likely = [own for place, own in likely_people({name: types}) if place < SURE]
+    lines = [with_note(f"# person = {quote(own)}", "the same people, by another name") for own in likely]
     for column in types:
         known = (other for other in people.columns if column in source.tables[other] and place_of(column) < NOBODY)
         for other in known if source.url is None else ():
             note = "the key that leads to the person"
             lines.append(with_note(f"# through = {quote(f'{other}.{column}')}", note))
-    lines.append(with_note("# public = true", "nobody is in it"))
-    keep = ", and keep one of the last" if len(lines) > 1 else ""
-    said = f"# {DECIDE}{name} has no column {key(people.unit)}. To add it, remove the # from its lines{keep}:"
+    if not lines:
+        lines.append(with_note('# person = "?"', "the column that says whose a row is, in place of ?"))
+    lines.append(with_note("# public = true", "nobody is in it: everybody may see each row"))
+    words = " or ".join(dict.fromkeys(line.split()[1] for line in lines))
+    nameless = "names" in source.format_of(name)
+    said = (
+        f"# {DECIDE}{name} has no {'line of names' if nameless else f'column {key(people.unit)}'}. To add it, remove "
+    )
+    said += f"the # from its lines, keep {words}{', and write names for its columns' if nameless else ''}:"
     if others := people.others.get(name):
         said = (
             f"# {DECIDE}a row of {name} is about several people ({', '.join(others)}), and protects one of them only:"
         )
         lines = [with_note(f"# {line}", "this one") for line in _leading(name, others, source, people)]
-    return [said, *(f"# {line}" for line in source_lines(name, source) if not line.startswith("#")), *lines]
+    kept = [f"# {line}" for line in source_lines(name, source) if not line.startswith("#")]
+    declared = {one: how for one, how in source.declared(name, None).items() if one not in likely}
+    return [said, *kept, *lines, *(f"# {line}" for line in column_lines(name, declared))]
 
 
 def key(name: str) -> str:

@@ -225,10 +225,19 @@ def largest(accounts: Standing, like: Guarantee | None = None) -> Guarantee | No
     return min(known, key=size_of) if len(known) == len(left) else None
 
 
-def refusal_of(stated: Guarantee, standing: Standing, refused: str, *, of_analyst: bool) -> BudgetExhausted:
-    """Why a charge is refused, and the largest release of its kind that every account would still accept."""
-    remaining = largest(standing, stated)
-    text = standing[refused].rule.refusal(stated, remaining)
+def refusal_of(
+    stated: Guarantee, standing: Standing, refused: str, *, of_analyst: bool, parts: int = 1
+) -> BudgetExhausted:
+    """Why a charge is refused, and the largest release of its kind that every account would still accept. Of a request
+    of several parts, the first of which may fit alone, the largest release of any kind.
+    """
+    rule, remaining = standing[refused].rule, largest(standing, stated if parts == 1 else None)
+    if parts == 1:
+        text = rule.refusal(stated, remaining)
+    else:
+        left = f"The largest that still fits is {remaining}" if remaining else "Nothing still fits"
+        text = f"The request, with its {parts} parts together, passes the limit of {rule.limit} (rule {rule.name!r}). "
+        text += f"Nothing was spent. {left}."
     if of_analyst:
         text += f" This is the limit of {'all analysts together' if refused == WHOLE else refused}."
     return BudgetExhausted(text, remaining=remaining)

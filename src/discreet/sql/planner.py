@@ -38,6 +38,7 @@ from discreet.sql.pricing.automatic_bounds import (
     column_bound,
     columns_to_find,
     groups_bound,
+    is_found,
     share_of,
     wants_groups,
     widest,
@@ -525,7 +526,7 @@ class Planner:
 
     def unpaid(self, bounds: Iterable[AutomaticBound], key: str | None = None) -> list[Guarantee]:
         """The costs of the bounds that were not found before."""
-        return [bound.guarantee for bound in bounds if not self.knows(bound, key)]
+        return [bound.guarantee for bound in bounds if not is_found(bound, key, self.knows)]
 
     def found_columns(
         self, missing: Missing, automatic: Iterable[AutomaticBound], find: Callable[[AutomaticBound], Any]

@@ -25,6 +25,10 @@ def refused(database: Any, text: str) -> dp.DiscreetError:
         ("SELECT COUNT(*) FROM Vistis AS v", "SELECT COUNT(*) FROM visits AS v"),
         ("SELECT AVG(agee) FROM people", "SELECT AVG(age) FROM people"),
         ("SELECT AVG(p.agee) AS a -- agee\nFROM people AS p", "SELECT AVG(p.age) AS a -- agee\nFROM people AS p"),
+        (
+            "SELECT ctiy, SUM(cost) AS s FROM visits GROUP BY ctiy",
+            "SELECT city, SUM(cost) AS s FROM visits GROUP BY city",
+        ),
         ("SELECT * FROM visits WHERE cost > 3 LIMIT 5", "SELECT COUNT(*) AS n FROM visits WHERE cost > 3"),
         ("SELECT city, cost FROM visits ORDER BY cost", "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"),
         ("SELECT city, COUNT(*) AS n FROM visits", "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"),

@@ -5,6 +5,7 @@ Owners and auditors may look at the history of any account: every question is in
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -81,16 +82,19 @@ def shown(office: Office, account: str, role: str, found: Sequence[Question]) ->
 
 
 def costs_of(office: Office, account: str, role: str, found: Sequence[Question]) -> list[float | None]:
-    """What was charged for each question: the entries of its receipt that were made for it, and for this account."""
+    """What was charged for each question, and for this account: all of its entries, also of what was found first."""
     own = {account, WHOLE} if role == "owner" else {account}
-    wanted = [[] if one.since is None else questions.entries_in(one.receipt) for one in found]
+    wanted = [questions.entries_of(one) for one in found]
     known = charges_in(office.ledger, sorted({number for numbers in wanted for number in numbers}))
     costs: list[float | None] = []
     for one, numbers in zip(found, wanted, strict=True):
-        made = [known[number] for number in numbers if number in known and number > (one.since or 0)]
+        made = [known[number] for number in numbers if number in known]
         paid = [charge.epsilon for charge in made if charge.analyst in own]
         free = 0.0 if one.receipt.startswith(questions.FREE) else None
-        costs.append(float(sum(paid)) if paid else free)
+        cost = float(sum(paid)) if paid else free
+        if len(paid) > 1:  # what several entries amount to, each with a δ of its own, may be a bit more
+            cost = min(cost or 0.0, one.options.get("epsilon", math.inf))
+        costs.append(cost)
     return costs
 
 

@@ -5,7 +5,7 @@ ledger.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,13 +18,13 @@ SEARCHED, SEARCHED_TEXT = 10_000, 10_000
 """A search looks at so many questions, and at so many characters of each."""
 FREE = "free-"
 """How the receipt of an answer begins that earlier answers imply: it has no entry in the ledger."""
-_COLUMNS = "number, receipt, sql, options, at, version, since"
+_COLUMNS = "number, receipt, sql, options, at, version, since, charged"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A question that was answered: what was asked, with which options, and of which version of the data. Entries of
-    its receipt after `since` were charged for it. None if none was.
+    """A question that was answered: what was asked, with which options, and of which version of the data. The
+    entries `paid` were charged for it; if none is named, those of its receipt after `since`. None if none was.
     """
 
     number: int
@@ -34,6 +34,7 @@ class Question:
     at: float
     version: str
     since: int | None
+    paid: tuple[int, ...] = ()
 
 
 def note_question(
@@ -46,6 +47,7 @@ def note_question(
     *,
     version: str = "",
     since: int | None = None,
+    charged: Iterable[int] = (),
 ) -> None:
     """Remember what a receipt was for. Asked again, it is still one question."""
     with store.read() as execute:
@@ -55,11 +57,12 @@ def note_question(
     with store.write() as execute:
         number = execute("SELECT COALESCE(MAX(number), 0) + 1 FROM questions WHERE account = ?", account)[0][0]
         execute(
-            "INSERT INTO questions (account, number, receipt, sql, options, at, version, since) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account, receipt) "
-            "DO UPDATE SET since = COALESCE(questions.since, excluded.since)",
+            "INSERT INTO questions (account, number, receipt, sql, options, at, version, since, charged) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account, receipt) DO UPDATE SET "
+            "charged = CASE WHEN questions.since IS NULL THEN excluded.charged ELSE questions.charged END, "
+            "since = COALESCE(questions.since, excluded.since)",
             *(account, number, receipt, storable(sql), storable(canonical(dict(options))), microseconds(now)),
-            *(version, since),
+            *(version, since, " ".join(map(str, charged))),
         )
 
 
@@ -114,6 +117,14 @@ def entries_in(receipt: str) -> list[int]:
     return [int(part.partition("-")[0]) for part in receipt.split(", ") if part.partition("-")[0].isdecimal()]
 
 
+def entries_of(question: Question) -> list[int]:
+    """The numbers of the entries that were charged for a question, whoever they were charged to."""
+    if question.since is None:
+        return []
+    named = (number for number in entries_in(question.receipt) if number > question.since)
+    return list(question.paid or named)
+
+
 def count(store: GatewayStore, account: str) -> int:
     """How many questions an account has asked."""
     with store.read() as execute:
@@ -121,6 +132,7 @@ def count(store: GatewayStore, account: str) -> int:
 
 
 def _question(row: tuple[Any, ...]) -> Question:
-    number, receipt, sql, options, at, version, since = row
-    given = json.loads(options)
-    return Question(number=number, receipt=receipt, sql=sql, options=given, at=at / 1e6, version=version, since=since)
+    number, receipt, sql, options, at, version, since, charged = row
+    made = tuple(map(int, charged.split()))
+    facts = {"number": number, "receipt": receipt, "sql": sql, "options": json.loads(options), "at": at / 1e6}
+    return Question(**facts, version=version, since=since, paid=made)

@@ -165,5 +165,11 @@ _DASHBOARDS = (
     "INSERT INTO meta (name, value) VALUES ('dashboards', '0'), ('tiles', '0')",
 )
 
-MIGRATIONS = (_FIRST, _SCRAM, _AGENTS, _DASHBOARDS)
+_CHARGES = (
+    # the numbers of the entries that were charged for a question, also of what was found first, such as "4 5 6".
+    # Empty for questions before this column, and if none was.
+    "ALTER TABLE questions ADD COLUMN charged TEXT NOT NULL DEFAULT ''",
+)
+
+MIGRATIONS = (_FIRST, _SCRAM, _AGENTS, _DASHBOARDS, _CHARGES)
 """What each version added. The version of a database is the number of those that were applied."""

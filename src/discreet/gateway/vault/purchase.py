@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -68,20 +68,29 @@ class Purchase:
             vault.is_unsettled = False
             return
         header = slot.reply.header
-        if header.get("ok"):
-            note(vault, self._caller, self._asked, header, since=self.before)
         refused = header.get("kind") == BudgetExhausted.__name__
-        if (header.get("ok") or refused) and self._epsilon and not self._is_charged(slot):
+        if not (header.get("ok") or refused):
+            return
+        # nothing was charged if the same was bought while this question waited
+        charged = [entry.number for entry in self._ledger.charges_of(slot.charging, after=self.before)]
+        if header.get("ok"):
+            note(vault, self._caller, self._asked, header, since=self.before, charged=charged)
+        if self._epsilon and not charged:
             limits.undo(vault.store, self._reserved)
 
-    def _is_charged(self, slot: Slot) -> bool:
-        """Whether anything was charged: not if the same was bought while this question waited."""
-        return bool(self._ledger.charges_of(slot.charging, after=self.before))
 
-
-def note(vault: Vault, caller: Caller, asked: Asked, said: Mapping[str, Any], *, since: int | None = None) -> None:
+def note(
+    vault: Vault,
+    caller: Caller,
+    asked: Asked,
+    said: Mapping[str, Any],
+    *,
+    since: int | None = None,
+    charged: Iterable[int] = (),
+) -> None:
     """Remember what a receipt was for, so that its answer can be asked for again. What was charged for it are the
-    entries after `since`. What earlier answers imply has no entry, and a name of its own. Public answers are not noted.
+    entries `charged`, which are after `since`. What earlier answers imply has no entry, and a name of its own. Public
+    answers are not noted.
     """
     receipt = said["receipt"]
     if receipt is None:
@@ -92,7 +101,7 @@ def note(vault: Vault, caller: Caller, asked: Asked, said: Mapping[str, Any], *,
     if asked.length > vault.settings.answer_after:  # a tile that is bought anew needs as much time
         options["answer_after"] = f"{asked.length:.12g}s"
     given = (vault.store, caller.account, receipt, asked.sql, options, time.time())
-    questions.note_question(*given, version=vault.settings.version, since=since)
+    questions.note_question(*given, version=vault.settings.version, since=since, charged=charged)
 
 
 def account_of(caller: Caller) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from discreet.engines.engine import Engine
+from discreet.errors import InvalidArgument
 from discreet.exact.randomness import random_integer
 from discreet.exact.rational import significant
 from discreet.guarantees.guarantee import Guarantee
@@ -74,6 +75,18 @@ class AutomaticBound:
 def share_of(count: int) -> Fraction:
     """The part of ε that each of these bounds takes."""
     return min(SHARE, MOST_SHARE / max(count, 1))
+
+
+def is_found(bound: AutomaticBound, retry_key: str | None, knows: Callable[[AutomaticBound, str | None], bool]) -> bool:
+    """Whether a bound was found before, as far as is known. One that was found for other groups than those that are
+    assumed is another request with the same key: it is looked up again once its groups are found.
+    """
+    try:
+        return knows(bound, retry_key)
+    except InvalidArgument as error:
+        if error.code != "ledger-key-reused":
+            raise
+        return False
 
 
 def columns_to_find(relation: Relation, bounded: Iterable[Field]) -> list[tuple[str, Origin]]:

@@ -6,7 +6,8 @@ These are proposals. Whoever offers one plans it first, so that only questions t
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from sqlglot import exp
 
@@ -45,8 +46,11 @@ def _text(query: exp.Select) -> str:
 
 
 def _named(question: str, schema: Schema, start: int, *, tables: bool) -> Iterator[str]:
-    """The question with the nearest known names in place of the one that starts here."""
-    parts = [token for token in Text(question).tokens if token.start >= start]
+    """The question with the nearest known names in place of the one that starts here, or wherever it is written: a name
+    that is mistyped in GROUP BY often is in SELECT, too.
+    """
+    tokens = Text(question).tokens
+    parts = [token for token in tokens if token.start >= start]
     place = 0
     while parts[place + 1 : place + 3] and parts[place + 1].text == "." and len(parts) > place + 2:
         place += 2
@@ -55,7 +59,17 @@ def _named(question: str, schema: Schema, start: int, *, tables: bool) -> Iterat
     wrong = parts[place]
     known = {name.lower(): name for name in (schema.tables if tables else _columns_of(schema))}
     for near in difflib.get_close_matches(wrong.text.lower(), known, n=3, cutoff=_NEAR):
-        yield question[: wrong.start] + _written(known[near]) + question[wrong.end + 1 :]
+        yield _renamed(question, [wrong], known[near])
+        same = [token for token in tokens if token.text == wrong.text and token.token_type == wrong.token_type]
+        if len(same) > 1:
+            yield _renamed(question, same, known[near])
+
+
+def _renamed(question: str, tokens: Sequence[Any], name: str) -> str:
+    """The question with a name in place of some tokens."""
+    for token in reversed(tokens):
+        question = question[: token.start] + _written(name) + question[token.end + 1 :]
+    return question
 
 
 def _columns_of(schema: Schema) -> list[str]:

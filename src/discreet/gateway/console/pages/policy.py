@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ LONGEST_SHOWN = 15_000
 MOST_LINES, MOST_CHARACTERS = 400, 20_000
 """Of a difference on its page."""
 LONGEST_LINE = 300
+_LIST = re.compile(r"\[(\n[^\[\]{}]{,200}?\n\s*)\]")
 MOST_OPEN = 40
 PROPOSING = ("owner", "steward", "analyst", "service")
 DONE = {
@@ -59,11 +61,14 @@ async def policy_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
 
 
 def readable(text: str) -> str:
-    """The public text of a policy with one line for each value, as differences show it."""
+    """The public text of a policy with one line for each value, and for each short list of values."""
     try:
-        return json.dumps(json.loads(text), indent=1, sort_keys=True, ensure_ascii=False)
+        lines = json.dumps(json.loads(text), indent=1, sort_keys=True, ensure_ascii=False)
     except (ValueError, RecursionError):
         return text
+    return _LIST.sub(
+        lambda found: re.sub(r"\n\s*", " ", found[1]).strip().join("[]"), lines
+    )  # no value has a line break
 
 
 def undecided(described: Mapping[str, Any]) -> Iterator[dict[str, str]]:
