@@ -1,8 +1,8 @@
 """What the wheel leaves out, to stay below 2 MB: comments, and docstrings that are not those of public names.
 
-A docstring stays if it is that of a package, of a module directly in `discreet`, of a name in some `__all__`, of such a
-class's bases, or of their public methods. Those of commands stay too, as they are their help. What is left out becomes
-blank, so every line of code keeps its number. The source distribution has everything.
+A docstring stays if it is that of a package, of a module that is directly in `discreet` or has an `__all__`, of a name
+there, of such a class's bases, or of their public methods. Those of commands stay too, as they are their help. What is
+left out becomes blank, so every line of code keeps its number. The source distribution has everything.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tempfile
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
@@ -47,8 +47,8 @@ class WithoutComments(BuildHookInterface):
 def public_names(modules: list[ast.Module]) -> set[str]:
     """The names in every `__all__`, and those of the bases of such classes."""
     nodes = [node for module in modules for node in ast.walk(module)]
-    assigned = [node for node in nodes if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"]
-    found = {part.value for node in assigned for part in ast.walk(node.value) if isinstance(part, ast.Constant)}
+    assigned = [node.value for node in nodes if lists_names(node)]
+    found = {part.value for value in assigned for part in ast.walk(value) if isinstance(part, ast.Constant)}
     classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
     more: set[str] = found
     while more:
@@ -59,11 +59,17 @@ def public_names(modules: list[ast.Module]) -> set[str]:
     return found
 
 
+def lists_names(node: ast.AST) -> TypeGuard[ast.Assign]:
+    """Whether this is the `__all__` of a module."""
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+
+
 def shortened(text: str, path: Path, public: set[str]) -> str:
     """The text of a module without what is left out, line by line."""
     lines = text.split("\n")
     if path.parts[0] != HELP:
-        for docstring in left_out(ast.parse(text), len(path.parts) == 1 or path.name == "__init__.py", public):
+        module, near = ast.parse(text), len(path.parts) == 1 or path.name == "__init__.py"
+        for docstring in left_out(module, near or any(map(lists_names, module.body)), public):
             blank(docstring, lines)
     for token in tokenize.generate_tokens(io.StringIO("\n".join(lines)).readline):
         if token.type == tokenize.COMMENT:
@@ -82,11 +88,9 @@ def left_out(module: ast.Module, is_public: bool, public: set[str]) -> Iterator[
             if _is_text(statement) and not (documented and is_public and place == 0):
                 yield statement
         for child in ast.iter_child_nodes(node):
-            name = getattr(child, "name", "")
-            if isinstance(node, ast.ClassDef):
-                waiting.append((child, is_public and (not name.startswith("_") or name.startswith("__"))))
-            else:
-                waiting.append((child, name in public))
+            name = getattr(child, "name", "") or ""  # None for an `except` without one
+            inside = is_public and (not name.startswith("_") or name.startswith("__"))
+            waiting.append((child, inside or (isinstance(node, ast.Module) and name in public)))
 
 
 def _is_text(statement: ast.stmt) -> bool:
@@ -95,6 +99,6 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def blank(docstring: ast.stmt, lines: list[str]) -> None:
-    """A blank in place of this text. It may be a whole body, and a dataclass without one writes one when imported."""
+    """A dash in place of this text. It may be a whole body, and a dataclass without one writes one when imported."""
     first, last = docstring.lineno - 1, (docstring.end_lineno or 0) - 1
-    lines[first : last + 1] = [" " * docstring.col_offset + '" "', *[""] * (last - first)]
+    lines[first : last + 1] = [" " * docstring.col_offset + '"-"', *[""] * (last - first)]

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import re
+import shutil
+import subprocess
 import tomllib
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -70,11 +74,40 @@ def test_any_byte_is_read_and_changes_its_own_cell_only(encoding: str, tmp_path:
     assert bytes(range(128)).decode(encoding) == bytes(range(128)).decode("ascii")
 
 
-def test_a_file_in_utf_8_is_not_copied_for_one_odd_line(tmp_path: Path) -> None:
+def test_a_file_in_utf_8_is_not_copied(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(VISITS.encode() + b"1;K\xf6ln;1,5\n")
-    source = read_source([str(tmp_path / "t.csv")], tmp_path / "policy.toml", header=True, encoding="latin-1")
-    assert (source.copies, source.places) == ({}, {"t": "t.csv"})
+    with refuses(InvalidArgument, "source-encoding"):
+        read_source([str(tmp_path / "t.csv")], tmp_path / "policy.toml", header=True, encoding="latin-1")
+    assert [one.name for one in tmp_path.iterdir()] == ["t.csv"]
+    source = read_source([str(tmp_path / "t.csv")], tmp_path / "policy.toml", header=True)
     assert source.texts["t"].file_notes == ["lines that are not UTF-8, and will be left out: 1"]
+
+
+@pytest.mark.parametrize("odd", [b"7;Jos\xe9;1", "7;José;1".encode(), b"7;\x81;1", b"7;a;1"])
+def test_no_row_decides_whether_a_file_is_copied(odd: bytes, tmp_path: Path) -> None:
+    """A policy names the copy. It must not show that one person has an é."""
+    (tmp_path / "t.csv").write_bytes(b"patient;city;n\n" + b"1;Haifa;2\n" * 200 + odd + b"\n")
+    init_command.main([tmp_path / "t.csv"], tmp_path / "p.toml", person="patient", encoding="windows-1252")
+    assert tomllib.loads((tmp_path / "p.toml").read_text("utf-8"))["tables"]["t"]["source"] == "t.utf8.csv"
+
+
+@pytest.mark.skipif(shutil.which("iconv") is None, reason="no iconv")
+@pytest.mark.parametrize("name", ["my t.csv", "my t.csv.gz"])
+@pytest.mark.parametrize("encoding", ["windows-1252", "windows-1255", "windows-1258", "iso-8859-1", "iso-8859-7"])
+def test_the_command_that_copies_again_keeps_all_rows(encoding: str, name: str, tmp_path: Path) -> None:
+    """Bytes that an encoding does not have change their own cells only, as in the first copy."""
+    cells = [b"a%cz" % byte for byte in range(256) if chr(byte) not in '\r\n;"']
+    content = b"x;y\n" + b"".join(b"1;%b\n" % cell for cell in cells)
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    copy = text_copies.write_copy(tmp_path / name, encoding, tmp_path)
+    first = copy.place.read_text("utf-8").split("\n")
+    copy.place.write_text("")
+    subprocess.run(["sh", "-c", copy.command], check=False)
+    again = copy.place.read_text("utf-8").split("\n")
+    assert len(again) == len(first)
+    same = [unicodedata.normalize("NFC", line) for line in first]
+    assert all(a == b for a, b in zip(again, same, strict=True) if text_copies.UNKNOWN not in b)
+    assert all(re.fullmatch("1;.{1,2}z", line) for line in again[1:-1])
 
 
 @pytest.mark.parametrize("wrong", ["utf-16", "shift_jis", "no such", "utf-8", "a\0b"])

@@ -141,6 +141,38 @@ def test_no_single_row_decides_a_type(tmp_path: Path) -> None:
         assert proposed(odd) == alone
 
 
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        '3,"' + "x;y;z\n" * 150 + '",4,5',
+        '3,"' + "x;y;z;" * 100_000 + '",4,5',
+        '3,"' + "x\ty" * 100_000 + '"',
+        '3,"a ""b""\n' + "c|d\n" * 150 + '"',
+    ],
+)
+def test_no_single_row_decides_a_separator(odd: str, header: bool, tmp_path: Path) -> None:
+    """A row counts once, however many lines it has, and however long they are."""
+    rows = [f"{n % 9},{n}.5,Haifa,2" for n in range(300)]
+
+    def proposed(*lines: str) -> Any:
+        (tmp_path / "t.csv").write_text("\n".join(["a,b,c,d"] * header + [*lines, *rows]) + "\n")
+        made = text_drafts.draft_text("t", tmp_path / "t.csv", [tmp_path / "t.csv"], header=header)
+        return made.types, made.words()
+
+    assert proposed(rows[0], odd) == proposed() == proposed(odd)
+
+
+def test_a_name_of_a_column_is_no_line_of_the_policy(tmp_path: Path) -> None:
+    """A line break in a name would end the comment in which it is, and what follows would be read as TOML."""
+    rows = "".join(f"{n % 9},0{1 + n % 9}/0{1 + n % 7}/2024,{n}\n" for n in range(200))
+    (tmp_path / "t.csv").write_text('pid,"day\npublic = true\n#",n\n' + rows)
+    init_command.main([tmp_path / "t.csv"], tmp_path / "policy.toml", person="pid", header=True)
+    table = tomllib.loads((tmp_path / "policy.toml").read_text("utf-8"))["tables"]["t"]
+    assert set(table) == {"source", "columns"}
+    assert "cannot be told apart" in (tmp_path / "policy.toml").read_text("utf-8")
+
+
 def test_days_and_months_that_cannot_be_told_apart_are_told(tmp_path: Path) -> None:
     kind, written, [said] = types_of(tmp_path, "01/02/2024", "03/04/2024")
     assert (kind, written) == ("date", "dd/mm/yyyy")

@@ -137,7 +137,7 @@ def test_every_public_name_is_in_the_reference(module: str) -> None:
 def test_the_reference_names_everything_once_and_has_words_for_it() -> None:
     named = named_in_the_reference()
     assert sorted(set(named)) == sorted(named)
-    assert [name for name in named if not pkgutil.resolve_name(name).__doc__] == []
+    assert [name for name in named if len(pkgutil.resolve_name(name).__doc__ or "") < 10] == []
 
 
 @pytest.mark.parametrize("picture", sorted((DOCS / "images").rglob("*.svg")), ids=lambda picture: picture.name)

@@ -142,6 +142,11 @@ def with_note(line: str, note: str) -> str:
     return f"{line:<33} # {note}"
 
 
+def remark(said: str) -> str:
+    """A comment on a line of its own. Names of columns can contain line breaks, after which TOML would read a line."""
+    return "# " + "".join(letter if letter.isprintable() else "\ufffd" for letter in said)
+
+
 def ledger_lines(name: str, epsilon: float = 1.0, delta: float = 1e-6, *, mark: str = "") -> list[str]:
     """The section of the ledger. `mark` says that its numbers are not decided."""
     return [
@@ -166,8 +171,8 @@ def source_lines(name: str, source: Source) -> list[str]:
     """The lines that say where a table is, and how it is read."""
     lines = [f"[tables.{key(name)}]", f"source = {quote(source.places[name])}"]
     if copy := source.copies.get(name):
-        lines.append(f"# It is a copy in UTF-8 of {quote(copy.original.name)}, which is {copy.encoding}.")
-    lines += [f"# {DECIDE}{said}" for said in source.unsure_of(name)]
+        lines.append(remark(f"It is a copy in UTF-8 of {quote(copy.original.name)}, which is {copy.encoding}."))
+    lines += [remark(f"{DECIDE}{said}") for said in source.unsure_of(name)]
     if words := source.format_of(name):
         inside = ", ".join(f"{word} = {value_text(value)}" for word, value in words.items())
         lines += [*([_NAMES] if "names" in words else []), f"format = {{{inside}}}"]
@@ -183,9 +188,8 @@ def _table(name: str, source: Source, people: People) -> list[str]:
     if own is None:
         lines.append(with_note(f"through = {quote(people.through[name])}", "the foreign key that leads to the person"))
     if others := people.others.get(name):
-        lines.insert(
-            0, f"# {DECIDE}its rows may be about more people: {', '.join(others)}. Those are not protected here."
-        )
+        said = f"{DECIDE}its rows may be about more people: {', '.join(others)}. Those are not protected here."
+        lines.insert(0, remark(said))
     return [*lines, *column_lines(name, source.declared(name, own), untyped=name in source.untyped)]
 
 
@@ -226,18 +230,14 @@ def _left_out(name: str, source: Source, people: People) -> list[str]:
     lines.append(with_note("# public = true", "nobody is in it: everybody may see each row"))
     words = " or ".join(dict.fromkeys(line.split()[1] for line in lines))
     nameless = "names" in source.format_of(name)
-    said = (
-        f"# {DECIDE}{name} has no {'line of names' if nameless else f'column {key(people.unit)}'}. To add it, remove "
-    )
+    said = f"{DECIDE}{name} has no {'line of names' if nameless else f'column {key(people.unit)}'}. To add it, remove "
     said += f"the # from its lines, keep {words}{', and write names for its columns' if nameless else ''}:"
     if others := people.others.get(name):
-        said = (
-            f"# {DECIDE}a row of {name} is about several people ({', '.join(others)}), and protects one of them only:"
-        )
+        said = f"{DECIDE}a row of {name} is about several people ({', '.join(others)}), and protects one of them only:"
         lines = [with_note(f"# {line}", "this one") for line in _leading(name, others, source, people)]
     kept = [f"# {line}" for line in source_lines(name, source) if not line.startswith("#")]
     declared = {one: how for one, how in source.declared(name, None).items() if one not in likely}
-    return [said, *kept, *lines, *(f"# {line}" for line in column_lines(name, declared))]
+    return [remark(said), *kept, *lines, *(f"# {line}" for line in column_lines(name, declared))]
 
 
 def key(name: str) -> str:

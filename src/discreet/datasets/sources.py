@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.datasets.text_copies import TextCopy, check_encoding, count_unreadable, refuse_wide, write_copy
-from discreet.datasets.text_drafts import ROWS, TextDraft, draft_names, draft_text
+from discreet.datasets.text_drafts import NOTABLE, ROWS, TextDraft, draft_names, draft_text
 from discreet.engines.configuration import URLS
 from discreet.engines.duckdb.engine import DuckDB, has_types, text_files_in
 from discreet.engines.postgres.catalog import ForeignKey, read_catalog
@@ -122,13 +122,19 @@ def read_source(
 def _copy_files(
     paths: dict[str, Path], encoding: str, policy: Path, copies: dict[str, TextCopy], *, look: bool
 ) -> None:
-    """Replace text files by copies in UTF-8, unless most of their special characters are UTF-8 already."""
+    """Replace all text files by copies in UTF-8. If rows decided which, a policy would show that one of them has an é.
+    A file that is UTF-8 already is refused.
+    """
     for name, path in paths.items():
         for file in text_files_in(path):
             refuse_wide(file)
-            _, unreadable, readable = count_unreadable(file, ROWS) if look else (0, 1, 0)
-            if unreadable <= readable:
-                continue
+            seen, unreadable, readable = count_unreadable(file, ROWS) if look else (0, 0, 0)
+            if readable > max(unreadable, NOTABLE * seen):
+                raise InvalidArgument(
+                    f"{file} seems to be UTF-8 already. Leave out --encoding. If other files need it, convert those "
+                    "with iconv.",
+                    code="source-encoding",
+                )
             if _at_home(path).is_dir():
                 raise InvalidArgument(
                     f"{path} is a folder, and --encoding copies single files. Convert its files with iconv.",

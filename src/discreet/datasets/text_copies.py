@@ -22,6 +22,8 @@ from discreet.errors import InvalidArgument
 ENCODINGS = (*(f"windows-{number}" for number in range(1250, 1259)), *(f"iso-8859-{n}" for n in (1, 2, 5, 7, 9, 15)))
 """Those in which every byte is one character, and the first 128 are ASCII: so a line ends where it ends in UTF-8."""
 _PIECE = 1 << 20
+UNKNOWN = "\ufffd"
+"""What stands for a byte that an encoding does not have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +36,16 @@ class TextCopy:
 
     @property
     def command(self) -> str:
-        """What copies the file again, once it has changed."""
-        places = (shlex.quote(str(one)) for one in (self.original, self.place))
-        return f"iconv -f {self.encoding.upper()} -t UTF-8 {' > '.join(places)}"
+        """What copies the file again, once it has changed. By itself, iconv would end at the first byte that the
+        encoding does not have, and leave out all rows after it.
+        """
+        original, place = (shlex.quote(str(one)) for one in (self.original, self.place))
+        odd = [byte for byte in range(256) if bytes([byte]).decode(self.encoding, "replace") == UNKNOWN]
+        octal = "".join(rf"\{byte:o}" for byte in odd)
+        steps = ["gzip -dc"] if self.original.name.lower().endswith(ZIPPED) else []
+        steps += [f"LC_ALL=C tr '{octal}' '?'"] if odd else []
+        first, *others = [*steps, f"iconv -c -f {self.encoding.upper()} -t UTF-8"]
+        return f"{' | '.join([f'{first} < {original}', *others])} > {place}"
 
 
 def count_unreadable(file: Path, most: int) -> tuple[int, int, int]:

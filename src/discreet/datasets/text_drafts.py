@@ -13,9 +13,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from discreet.datasets.text_copies import count_unreadable, refuse_wide
 from discreet.engines.duckdb.dialect import quote
@@ -28,13 +27,16 @@ _LOOKED_AT = 100
 """So many lines tell which separator a file has."""
 ROWS = 200_000
 """So many rows tell which types its columns have."""
+_QUOTE = re.compile(r'(?:^|[,;\t|])"')
+_QUOTED = re.compile(r'(?:^|(?<=[,;\t|]))"(?:[^"]|"")*"')
+"""Where a field in quotes begins, and a whole one, whatever separates them."""
 _FITS = 0.95
 """A type is proposed if this part of the values fits it."""
 _WHOLE = 0.99
 """Numbers are whole numbers if this part of them is. Others are rounded."""
 _ZEROS = 0.01
 """A column is text if more than this part of its numbers begins with a zero, as those of postal codes do."""
-_NOTABLE = 0.01
+NOTABLE = 0.01
 """What decides how numbers are written, or that a file is not UTF-8, is seen in at least this part of it."""
 _NUMBERS = {
     "point": TextFormat(),
@@ -142,9 +144,10 @@ def _draft_lines(
 
 
 def _first_lines(file: Path, name: str) -> list[str]:
+    """The first rows of a file, as they are written: a row can have many lines, or very long ones, and counts once."""
     try:
         with open_text(file) as opened:
-            lines = [opened.readline(LONGEST_HEADER) for _ in range(_LOOKED_AT)]
+            lines = [_row(opened) for _ in range(_LOOKED_AT)]
     except (EOFError, OSError, UnicodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise InvalidArgument(
@@ -155,11 +158,28 @@ def _first_lines(file: Path, name: str) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
+def _row(opened: IO[str]) -> str:
+    """The next row, of which a very long rest is left out. Line breaks between quotes do not end it."""
+    row = piece = opened.readline(LONGEST_HEADER)
+    inside = _is_open(piece)
+    while piece and (inside or not piece.endswith(("\n", "\r"))):
+        piece = opened.readline(LONGEST_HEADER)
+        inside ^= piece.count('"') % 2 == 1
+        row += piece[: LONGEST_HEADER - len(row)]
+    return row
+
+
+def _is_open(line: str) -> bool:
+    """Whether the last field of a line has a quote at its start and none at its end."""
+    rest = _QUOTED.sub("", line)
+    return _QUOTE.search(rest) is not None
+
+
 def _check_encoding(file: Path) -> int:
     """Refuse a file in another encoding: lines that are not UTF-8 are left out of every answer. How many there are."""
     refuse_wide(file)
     seen, unreadable, _ = count_unreadable(file, ROWS)
-    if unreadable > _NOTABLE * seen:
+    if unreadable > NOTABLE * seen:
         raise InvalidArgument(
             f"{file} is not text in UTF-8, and lines that are not would be left out. If it is from a program of "
             "Windows in Western Europe or America, add --encoding windows-1252: a copy in UTF-8 is written next to the "
@@ -184,11 +204,15 @@ def _separator_of(lines: Sequence[str], file: Path) -> str:
 
 
 def _cells(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    return [_fields(line, delimiter) for line in lines]
+
+
+def _fields(line: str, delimiter: str) -> list[str]:
     if delimiter == BLANKS:
-        return [line.split() for line in lines]
+        return line.split()
     with suppress(csv.Error):
-        return list(islice(csv.reader(lines, delimiter=delimiter), _LOOKED_AT))
-    return [line.rstrip("\r\n").split(delimiter) for line in lines]
+        return next(csv.reader([line], delimiter=delimiter), [])
+    return line.rstrip("\r\n").split(delimiter)
 
 
 def _is_value(cell: str) -> bool:
@@ -274,7 +298,7 @@ def _unsure_numbers(declared: TextFormat, columns: Collection[Mapping[str, int]]
         return []
     mark, said = _TWO_READINGS[declared.thousands]
     groups, marked = (sum(fitting[test] for fitting in columns) for test in (f"one group by {mark}", "marked"))
-    notable = any(fitting["marked"] > _NOTABLE * fitting["values"] for fitting in columns)
+    notable = any(fitting["marked"] > NOTABLE * fitting["values"] for fitting in columns)
     return [f"{said} in its format."] if notable and groups >= _FITS * marked else []
 
 
@@ -311,7 +335,7 @@ def _numbers_written_as(columns: Collection[Mapping[str, int]]) -> str:
     for written in _NUMBERS:
         for fitting in columns:
             gained = fitting[written] - fitting[found]
-            if fitting[written] >= _FITS * fitting["values"] and gained > _NOTABLE * fitting["values"]:
+            if fitting[written] >= _FITS * fitting["values"] and gained > NOTABLE * fitting["values"]:
                 found = written
                 break
     return found

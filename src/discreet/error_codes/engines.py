@@ -60,7 +60,8 @@ SOURCES = {
         "`person_id,age,city` as the first line, or a `format` with `header = false`",
     ),
     "source-encoding": Explained(
-        "`discreet init` or `discreet serve --new` with a text file in another encoding than UTF-8",
+        "`discreet init` or `discreet serve --new` with a text file in another encoding than UTF-8, or with "
+        "`--encoding` for one in UTF-8",
         "Lines that are not UTF-8 are left out of every answer, and nobody would notice.",
         "`--encoding windows-1252`, which writes a copy in UTF-8, or a copy that you make: `iconv -f UTF-16 -t UTF-8 "
         "visits.csv > utf8.csv`",

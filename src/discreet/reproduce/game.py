@@ -27,6 +27,11 @@ from discreet.exact import public_draws
 from discreet.exact.rational import check_count
 from discreet.guarantees.accuracy import check_confidence
 
+__all__ = [
+    "Checks", "Game", "GameAnswer", "MeanOracle", "Population", "Raw", "Round", "Submissions", "Vote", "boost", "climb",
+    "play", "select_features", "stay_honest", "trace",
+]  # fmt: skip
+
 Columns = dict[str, NDArray[Any]]
 HALF = Fraction(1, 2)
 

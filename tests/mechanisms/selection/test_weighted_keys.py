@@ -144,3 +144,6 @@ def test_what_it_cannot_take_is_refused():
         found.guarantee(1)
     with refuses(dp.InvalidArgument, "out-of-range"):
         WeightedKeys.for_guarantee(dp.Approx(epsilon=1, delta=Fraction(1, 10**290)))
+    for epsilon in (1e-7, 1e-12, 1e-18):
+        with refuses(dp.InvalidArgument, "out-of-range"):
+            WeightedKeys.for_guarantee(dp.Approx(epsilon=epsilon, delta=1e-8))

@@ -71,6 +71,12 @@ QUESTIONS = [
     "SELECT city, COUNT(*) AS n FROM visits WHERE city = 'Rome' AND age = 3 GROUP BY city",
     "SELECT SUM(age) AS n FROM visits WHERE flu AND city = 'Rome'",
     "SELECT COUNT(*) AS n FROM visits WHERE city = 'Rome' OR age = 2",
+    "SELECT city, city = 'Rome' AS r, COUNT(*) AS n FROM visits WHERE flu GROUP BY city, r ORDER BY city",
+    "SELECT COUNT(*) AS n FROM visits WHERE city IN ('Rome', 'Paris')",
+    "SELECT COUNT(*) AS n FROM visits WHERE city IN ('Oslo', 'Rome', 'Bonn', 'Paris') AND flu",
+    "SELECT COUNT(*) AS n FROM visits WHERE city NOT IN ('Rome', 'Paris') AND age = 2",
+    "SELECT COUNT(*) AS n FROM visits WHERE lower(city) = 'rome' OR city = 'Paris'",
+    "SELECT COUNT(*) AS n FROM visits WHERE age IN (2, 4)",
     "SELECT COUNT(*) AS n FROM visits",
 ]
 

@@ -214,5 +214,9 @@ def _threshold(stddev: Fraction, delta: float, keys: int) -> Fraction:
         return _alone(noise, math.ceil(Fraction(thousandths, 1000) / STEP), keys) <= delta
 
     found = bracket(keeps, 1000, least=1000, most=10**9)
-    assert found is not None  # a threshold of a million deviations is never reached
+    if found is None:
+        raise InvalidArgument(
+            "With so little ε and δ, a group would need over a million people. Give more, or declare the keys.",
+            code="out-of-range",
+        )
     return Fraction(bisect(keeps, *found), 1000)

@@ -25,7 +25,7 @@ from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.pricing.relation import Where
 from discreet.sql.question import Key, Question
-from discreet.sql.reading.values.public_values import computed
+from discreet.sql.reading.values.public_values import UNKNOWN, computed
 from discreet.sql.schema import Schema
 
 
@@ -79,6 +79,8 @@ def _names(question: Question) -> list[Expr]:
 
 def _wider(question: Question, schema: Schema) -> tuple[Question, dict[Expr, Any]] | None:
     """The question with keys instead of conditions, and the values of these keys in the asked groups."""
+    if question.shown is not None:  # only some combinations of its keys are groups
+        return None
     source, conditions = conditions_of(question.relation)
     used = {field for key in question.keys for field in key.expr.fields()}
     groups = math.prod(len(key.domain or ()) for key in question.keys)
@@ -112,15 +114,20 @@ def _declared_only(condition: Expr, key: Key) -> list[Expr]:
     with other values out of the groups around.
     """
     [field] = set(condition.fields())
-    if isinstance(key.expr, Ref) or not field.choices or not all(map(_is_plain, _held(condition, field))):
+    if isinstance(key.expr, Ref) or not field.choices or not all(map(_is_plain, _held(condition, field) or ())):
         return []
     return [call("in", Ref(field), *(Const(value, field.type) for value in field.choices))]
 
 
-def _held(condition: Expr, field: Field) -> list[Any]:
-    """The points of a column for which a condition holds."""
-    held = computed(condition, [Ref(field)])
-    return [point for point in points_of(field) or () if held((point,)) is True]
+def _held(condition: Expr, field: Field) -> list[Any] | None:
+    """The points of a column for which a condition holds. None if it may hold for some values that are not declared,
+    and not for others.
+    """
+    points, held = points_of(field) or (), computed(condition, [Ref(field)])
+    found = [held((point,)) for point in points]
+    if any(value is UNKNOWN for value in found):
+        return None
+    return [point for point, value in zip(points, found, strict=True) if value is True]
 
 
 def _is_plain(point: Any) -> bool:
@@ -138,6 +145,8 @@ def _key_of(condition: Expr, used: set[Field]) -> tuple[Key, Any, int] | None:
         return None
     [field] = fields
     chosen, domain = _held(condition, field), field.choices or ()
+    if chosen is None:
+        return None
     if len(chosen) == 1 and _is_plain(chosen[0]) and chosen[0] in domain:
         return Key(field.name, Ref(field), domain), chosen[0], len(points)
     if len(chosen) >= len(domain) and all(map(_is_plain, chosen)):  # no declared value is left for a group around it
