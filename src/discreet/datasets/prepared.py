@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from discreet.closing import Closed
-from discreet.errors import DiscreetError, NotAllowed
+from discreet.errors import BudgetExhausted, DiscreetError, NotAllowed
 from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Guarantee
+from discreet.ledger.views import NotBought, Replays
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.reading.asked_first import Asked
@@ -63,15 +65,16 @@ class Prepared(Closed):
 
     @property
     def finds_bounds(self) -> bool:
-        """Whether bounds are found first. Until then, what is owed for the rest is not known, only what it is at
-        most.
+        """Whether bounds are found first, or numbers that another question needs. Until then, what is owed for the rest
+        is not known, only what it is at most.
         """
         match self.plan:
             case Answer():
                 return False
             case Plan():
                 return bool(self.plan.automatic)
-        return any(plan.automatic for plan in self.plan.plans)
+        asks_first = any(asked.needs for asked in self.plan.combination.questions)
+        return asks_first or any(plan.automatic for plan in self.plan.plans)
 
     @property
     def epsilon(self) -> Fraction:
@@ -115,16 +118,46 @@ class Prepared(Closed):
     def _answers(self, combined: CombinedPlan, key: str | None) -> list[Answer]:
         """The answers of the questions in a statement. What an earlier one released is known to those that need it."""
         keys = keys_of(key, len(combined.plans))
-        planned = zip(keys, combined.plans, strict=True)
-        if costs := [cost for own, plan in planned for cost in unpaid(self.planner, plan, own, derives=False)]:
-            self.planner.ledger.after(*costs)  # all of them fit, or none is asked
-        answers: list[Answer] = []
-        for number, (asked, plan) in enumerate(zip(combined.combination.questions, combined.plans, strict=True)):
-            if asked.needs:
-                released = {need: answers[need].table.column(0).to_pylist() for need in asked.needs}
-                plan = self._planned_with(asked, released, combined.options)
-            answers.append(answer_plan(self.planner, plan, key=keys[number], derives=False))
-        return answers
+        self._check_fits(combined, keys)
+        answers: dict[int, Answer] = {}
+        for number in range(len(keys)):
+            answers[number] = self._answer_to(number, combined, keys[number], answers)
+        return list(answers.values())
+
+    def _answer_to(self, number: int, combined: CombinedPlan, key: str | None, answers: Mapping[int, Answer]) -> Answer:
+        """The answer to one question of a statement, with the released numbers that it needs."""
+        asked, plan = combined.combination.questions[number], combined.plans[number]
+        if asked.needs:
+            released = {need: answers[need].table.column(0).to_pylist() for need in asked.needs}
+            plan = self._planned_with(asked, released, combined.options)
+        return answer_plan(self.planner, plan, key=key, derives=False)
+
+    def _check_fits(self, combined: CombinedPlan, keys: Sequence[str | None]) -> None:
+        """Refuse, before any question is asked, a statement that does not fit the budget with all that is unpaid."""
+        costs = [unpaid(self.planner, plan, own, derives=False) for own, plan in zip(keys, combined.plans, strict=True)]
+        try:
+            self._check_after(costs)
+        except BudgetExhausted:
+            bought = self._bought(combined, keys)
+            if not bought:
+                raise
+            self._check_after([own for number, own in enumerate(costs) if number not in bought])
+
+    def _check_after(self, costs: Sequence[Sequence[Guarantee]]) -> None:
+        if together := [cost for own in costs for cost in own]:
+            self.planner.ledger.after(*together)
+
+    def _bought(self, combined: CombinedPlan, keys: Sequence[str | None]) -> dict[int, Answer]:
+        """The answers that were bought before. What a question asks the ledger for may depend on what it finds first,
+        or on other answers: then only a ledger that charges nothing can tell.
+        """
+        tried = replace(self, planner=replace(self.planner, ledger=Replays.of(self.planner.ledger)))
+        found: dict[int, Answer] = {}
+        for number, asked in enumerate(combined.combination.questions):
+            if found.keys() >= {*asked.needs}:
+                with suppress(NotBought, BudgetExhausted):
+                    found[number] = tried._answer_to(number, combined, keys[number], found)
+        return found
 
     def _planned_with(self, asked: Asked, released: Mapping[int, Sequence[Any]], options: QuestionOptions) -> Plan:
         try:

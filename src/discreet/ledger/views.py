@@ -48,6 +48,15 @@ class Replays(Ledger):
     found_elsewhere: bool = False
     """Whether anything was found that another account bought, since this was last set to False."""
 
+    @classmethod
+    def of(cls, ledger: Ledger) -> Self:
+        """The same ledger, which charges nothing."""
+        if isinstance(ledger, cls):
+            return ledger
+        view = cls(ledger._store, ledger._terms, ledger._analyst, parts=ledger._parts, division=ledger._division)
+        view.until = ledger.until if isinstance(ledger, Watched) else {}
+        return view
+
     def charge(self, guarantee: Guarantee, **given: Any) -> Entry:
         """The charge that was made before, with its answer. Raises NotBought if there is none."""
         facts = {name: given.get(name) for name in ("key", "identity", "about")}

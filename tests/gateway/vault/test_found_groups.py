@@ -52,3 +52,20 @@ def test_the_history_has_its_whole_cost(house: Any) -> None:
     many, few = (one["cost"] for one in house.value(token, "history")["questions"])
     assert 0.4 < many <= 0.5 + 1e-9
     assert few == pytest.approx(0.2)
+
+
+def test_statements_of_several_questions_are_shown_again_when_nothing_else_fits(house: Any) -> None:
+    rest = f"{SQL} UNION ALL SELECT 'all' AS city, COUNT(*) AS n, AVG(cost) AS c FROM visits"
+    asked_first = "SELECT COUNT(*) AS n FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)"
+    for name, sql in (("cyd", rest), ("dan", asked_first)):
+        token = house.open(name, epsilon=0.55)
+        first = house.ask(token, sql, epsilon=0.5)
+        assert first.header["ok"], first.header
+        charged, released = len(house.charges()), json.loads(first.body)
+        again = house.ask(token, sql, epsilon=0.5)
+        assert again.header["ok"], again.header
+        assert json.loads(again.body)["rows"] == released["rows"]
+        receipt = house.value(token, "history")["questions"][0]["receipt"]
+        assert house.value(token, "again", receipt=receipt)["rows"] == released["rows"]
+        assert house.value(token, "plan", sql=sql, epsilon=0.5)["bought"] is True
+        assert len(house.charges()) == charged
