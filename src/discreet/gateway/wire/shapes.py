@@ -179,7 +179,7 @@ def _values(table: Any, cell: Cell) -> list[Any]:
     if cell.of == "zero":
         return [None if value is None else 0.0 for value in values]
     if cell.of == "error":
-        return [_rounded(error) for error in values]
+        values = [_rounded(error) for error in values]
     if cell.of == "end":
         errors = [0.0] * len(values) if cell.error is None else table.column(cell.error).to_pylist()
         return [_end(value, error, cell.sign) for value, error in zip(values, errors, strict=True)]
@@ -191,7 +191,9 @@ def _values(table: Any, cell: Cell) -> list[Any]:
 
 
 def _rounded(error: Any) -> Any:
-    """An error with three or four digits, never below itself. People read it next to its value."""
+    """An error with three or four digits, never below itself. People read it next to its value. Of a list, each."""
+    if isinstance(error, list):
+        return [_rounded(one) for one in error]
     if error is None or not error or not math.isfinite(error):
         return error
     return float(significant(exactly(error), up=True, digits=3))
