@@ -28,6 +28,8 @@ from discreet.publication.schema import without_rows
 from discreet.publication.writing import digest, files_in, read_parquet, table_files
 
 _MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+_OF_LEDGER = ("ledger-not-found", "wrong-type")
+"""What is wrong with the ledger that was named, and not with the proof."""
 _ADOPTED = "a copy that is only verified"
 """Why a copy of a ledger is adopted. The copy is removed when it is checked."""
 
@@ -78,7 +80,9 @@ def verify_publication(out: str | Path, ledger: Any) -> Checked:
     proof = read_proof(where)
     try:
         return _checked(where, proof, ledger)
-    except _MALFORMED:  # a part of the proof has not the form in which it was written
+    except _MALFORMED as error:  # a part of the proof has not the form in which it was written
+        if getattr(error, "code", "") in _OF_LEDGER:
+            raise
         raise not_a_proof(where) from None
 
 
