@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -175,3 +176,33 @@ def test_all_users_that_are_missing_are_named_at_once(policy: Path) -> None:
     before = os.geteuid()
     with as_vault(load_settings(policy)[0], settings):  # and as root, accounts are managed all the same
         assert this_user().user == before
+
+
+def test_who_gets_more_than_the_data_set_has_is_named(policy: Path, run) -> None:
+    """The limit may be meant for later, so that it is a warning. An account with no more than there is gets none."""
+    for name, epsilon, warned in (("alice", "10", False), ("bob", "10.5", True), ("cyd", "3", False)):
+        link, said, code = run("open", name, "--epsilon", epsilon)
+        assert (code, link.count("\n")) == (0, 1)
+        assert ("ε = 10, δ = 1e-06, for all accounts together" in said) == warned, said
+    with closing(dp.Ledger.open(policy.parent / "clinic.ledger")) as ledger:
+        ledger.charge(dp.Pure(epsilon=8), asked="a")
+    assert "left of" in run("open", "dan", "--epsilon", "5")[1]
+    assert "left of" not in run("raise", "cyd", "--epsilon", "5", "--why", "more")[1]
+    assert "left of" in run("raise", "cyd", "--epsilon", "11", "--why", "more")[1]
+    assert "left of" in run("renew", "cyd", "--epsilon", "6", "--why", "more")[1]
+    assert "left of" not in run("open", "eva", "--role", "viewer")[1]
+
+
+def test_the_list_says_what_is_left_now(policy: Path, run) -> None:
+    """An alert is said once, at 80%: what was left then is in the audit."""
+    run("open", "alice", "--epsilon", "1")
+    settings = load_settings(policy)[1]
+    with closing(dp.Ledger.open(policy.parent / "clinic.ledger")) as ledger, opened(policy) as store:
+        view = ledger.for_analyst("alice")
+        view.charge(dp.Pure(epsilon=0.8), asked="a")
+        [before] = limits.check_alerts(store, settings, ledger, "alice", store_time(store))
+        view.charge(dp.Pure(epsilon=0.15), asked="b")
+        limits.check_alerts(store, settings, ledger, "alice", store_time(store))
+        now = f"alice has {view.remaining} left of {view.limit}."
+    [account] = json.loads(run("list", "--json")[0])["accounts"]
+    assert account["alert"] == now != before

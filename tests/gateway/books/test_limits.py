@@ -199,7 +199,7 @@ def test_processes_together_never_exceed_a_day(clinic_with: Callable[..., Clinic
     alice = clinic.login("alice")
     code = (
         "import json, sys\nfrom fractions import Fraction\n"
-        "from discreet.errors import BudgetExhausted\nfrom discreet.gateway import limits\n"
+        "from discreet.errors import BudgetExhausted\nfrom discreet.gateway.books import limits\n"
         "from discreet.gateway.settings import Settings\nfrom discreet.gateway.books.store import GatewayStore\n"
         "from discreet.gateway.books.tokens import Caller\n"
         "store, made = GatewayStore(sys.argv[1]), 0\n"

@@ -116,6 +116,7 @@ def open_account(
     """
     made = _do(ctx, "open", name=name, role=role.value, epsilon=epsilon, delta=delta)
     _print_secret(made["link"], f"{made['account']} logs in once with this link, until {made['expires']}:")
+    _warn(made)
 
 
 def link(ctx: typer.Context, name: Name) -> None:
@@ -190,7 +191,9 @@ def raise_limit(
     Examples:
       $ discreet account clinic.toml raise alice --epsilon 5 --why "study 2"
     """
-    _say(f"The limit of {name} is now {_limit(_do(ctx, 'raise', name=name, epsilon=epsilon, delta=delta, why=why))}.")
+    made = _do(ctx, "raise", name=name, epsilon=epsilon, delta=delta, why=why)
+    _say(f"The limit of {name} is now {_limit(made)}.")
+    _warn(made)
 
 
 def renew(ctx: typer.Context, name: Name, why: Why, epsilon: Epsilon = None, delta: Delta = None) -> None:
@@ -201,7 +204,9 @@ def renew(ctx: typer.Context, name: Name, why: Why, epsilon: Epsilon = None, del
     Examples:
       $ discreet account clinic.toml renew alice --why "new patients"
     """
-    _say(f"The limit of {name} is now {_limit(_do(ctx, 'renew', name=name, epsilon=epsilon, delta=delta, why=why))}.")
+    made = _do(ctx, "renew", name=name, epsilon=epsilon, delta=delta, why=why)
+    _say(f"The limit of {name} is now {_limit(made)}.")
+    _warn(made)
 
 
 def change_role(
@@ -457,6 +462,11 @@ def _limit(found: dict[str, Any], key: str = "limit") -> str:
 def _print_secret(secret: str, about: str) -> None:
     _say(about)
     print(secret)
+
+
+def _warn(made: dict[str, Any]) -> None:
+    if "warning" in made:
+        _say(f"Note: {made['warning']}")
 
 
 def _say(text: str) -> None:

@@ -19,7 +19,7 @@ from discreet.gateway.books.audit import microseconds
 from discreet.gateway.books.store import GatewayStore, numbers_in_meta, set_number
 from discreet.gateway.books.tokens import Caller, login_error, suspended_error
 from discreet.gateway.settings import Settings
-from discreet.guarantees.guarantee import Pure
+from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.ledger import Ledger
 from discreet.ledger.accounts import size_of
 from discreet.ledger.stores.store import Execute
@@ -302,18 +302,24 @@ def check_alerts(store: GatewayStore, settings: Settings, ledger: Ledger, accoun
         views[account] = ledger.for_analyst(account)
     new = []
     for name, view in views.items():
-        left, limit = view.remaining, view.limit
-        share = Fraction(0) if left is None else min(Fraction(1), size_of(left) / size_of(limit))
-        said = f"{name or 'The data set'} has {left or 'nothing'} left of {limit}."
-        if 1 - share < settings.alert_at:
+        said = alert_of(settings, name, view.remaining, view.limit)
+        if said is None:
             _drop_alert(store, name)
         elif _add_alert(store, name, said, now):
             new.append(said)
     return new
 
 
+def alert_of(settings: Settings, name: str, left: Guarantee | None, limit: Guarantee) -> str | None:
+    """What the owner should know of a limit of which this is left. None if less than `alert_at` of it is used."""
+    share = Fraction(0) if left is None else min(Fraction(1), size_of(left) / size_of(limit))
+    return (
+        None if 1 - share < settings.alert_at else f"{name or 'The data set'} has {left or 'nothing'} left of {limit}."
+    )
+
+
 def alerts(store: GatewayStore) -> dict[str, str]:
-    """What the owner should know now, by account. The data set has the name ""."""
+    """What was said to the owner, by account, as it was then. The data set has the name ""."""
     with store.read() as execute:
         return dict(execute("SELECT account, said FROM alerts ORDER BY account"))
 

@@ -24,6 +24,7 @@ from discreet.gateway.books.tokens import ROLES, Caller, TokenRow, login_error
 from discreet.gateway.settings import Settings, seconds_in
 from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Ledger
+from discreet.ledger.accounts import size_of
 
 LONGEST_PAGE = 1000
 """The most lines of a record in one reply."""
@@ -155,6 +156,22 @@ def _left(view: Ledger, as_of: int | None) -> Guarantee | None:
     return view.remaining if as_of is None else view.remaining_at(as_of)
 
 
+def _warning(office: Office, name: str, *, fresh: bool = True) -> dict[str, str]:
+    """That an account may spend more than the data set has left. If its limit is not `fresh`, some of it may be spent:
+    then only that its limit is above that of the data set.
+    """
+    if name not in office.ledger.analysts:
+        return {}
+    own, limit, left = office.ledger.for_analyst(name).limit, office.ledger.limit, _left(office.ledger, office.as_of())
+    most = left if fresh else limit
+    if most is not None and size_of(own) <= size_of(most):
+        return {}
+    said = (
+        f"{name} may spend {own}, but the data set has {left or 'nothing'} left of {limit}, for all accounts together"
+    )
+    return {"warning": f"{said}. When that is spent, nobody can ask more."}
+
+
 def ledger_view(office: Office, caller: Caller) -> Ledger | None:
     """The ledger as this caller is charged: their own account, the owner's whole view, or None."""
     if caller.role == "owner":
@@ -173,11 +190,15 @@ def _limits(office: Office, caller: Caller, agent: Agent | None = None) -> dict[
 @verb(roles=("owner", "steward", "auditor"), scope="manage", name="accounts")
 def list_accounts(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """All accounts with their limits, and what the owner should know."""
-    said, now = limits.alerts(office.store), office.now()
+    alerted, now = limits.alerts(office.store), office.now()
     with office.store.read() as execute:
         known, stopped = accounts.all_accounts(execute), _is_stopped(office, execute)
         valid = [one.account for one in tokens.tokens_of(execute) if not one.revoked and one.expires > now]
     charged, as_of = set(office.ledger.analysts), office.as_of()
+
+    def alert(name: str, view: Ledger) -> str | None:
+        return limits.alert_of(office.settings, name, _left(view, as_of), view.limit) if name in alerted else None
+
     shown = []
     for account in known:
         view = office.ledger.for_analyst(account.name) if account.name in charged else None
@@ -189,13 +210,13 @@ def list_accounts(office: Office, caller: Caller, arguments: Mapping[str, Any]) 
                 "limit": None if view is None else guarantee_numbers(view.limit),
                 "remaining": None if view is None else guarantee_numbers(_left(view, as_of)),
                 "tokens": valid.count(account.name),
-                "alert": said.get(account.name),
+                "alert": None if view is None else alert(account.name, view),
             }
         )
     return {
         "accounts": shown,
         "stopped": stopped,
-        "alert": said.get(limits.WHOLE),
+        "alert": alert(limits.WHOLE, office.ledger),
         "late": {
             "count": late.late_count(office.store),
             "allowed": office.settings.late_allowed,
@@ -211,7 +232,7 @@ def open_account(office: Office, caller: Caller, arguments: Mapping[str, Any]) -
     terms = {key: arguments.get(key) for key in ("epsilon", "delta")}
     name = arguments["name"]
     secret = accounts.open_account(office.store, office.ledger, name, role, **terms, by=caller, now=office.now())
-    return {"account": name, "role": role, **_link(office, secret)}
+    return {"account": name, "role": role, **_link(office, secret), **_warning(office, name)}
 
 
 @verb(["name"], roles=("owner",), scope="manage")
@@ -250,7 +271,7 @@ def raise_limit(office: Office, caller: Caller, arguments: Mapping[str, Any]) ->
     found = accounts.raise_limit(
         office.store, office.ledger, str(name), epsilon, delta, why=why, by=caller, now=office.now()
     )
-    return {"account": name, "limit": guarantee_numbers(found)}
+    return {"account": name, "limit": guarantee_numbers(found), **_warning(office, str(name), fresh=False)}
 
 
 @verb(["name", "why"], ["epsilon", "delta"], roles=("owner",), scope="manage")
@@ -258,7 +279,7 @@ def renew(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[
     """Begin a new period of an account."""
     name, epsilon, delta, why = (arguments.get(key) for key in ("name", "epsilon", "delta", "why"))
     found = accounts.renew(office.store, office.ledger, str(name), epsilon, delta, why=why, by=caller, now=office.now())
-    return {"account": name, "limit": guarantee_numbers(found)}
+    return {"account": name, "limit": guarantee_numbers(found), **_warning(office, str(name))}
 
 
 @verb(["name", "role"], ["epsilon", "delta"], roles=("owner",), scope="manage")

@@ -68,12 +68,13 @@ async def open_account(visit: Visit) -> Reply:
     role = visit.form["role"]
     terms = {key: visit.form.number(key) for key in ("epsilon", "delta")} if role in CHARGED else {}
     made = await visit.ask_vault("open", name=visit.form["name"].strip(), role=role, **terms)
-    return secret_page(visit, made["account"], link=made["link"], until=made["expires"], back=place(made["account"]))
+    shown = {"link": made["link"], "until": made["expires"], "warning": made.get("warning")}
+    return secret_page(visit, made["account"], **shown, back=place(made["account"]))
 
 
 def secret_page(visit: Visit, account: str, **values: Any) -> Reply:
     """The page that shows a link or a token, once."""
-    known: dict[str, Any] = {"link": None, "token": None, "until": None, **values}
+    known: dict[str, Any] = {"link": None, "token": None, "until": None, "warning": None, **values}
     return visit.page("owner/secret.html", account=account, **known)
 
 
