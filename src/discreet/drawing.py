@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import accumulate
 from typing import NamedTuple
 
 SVG = "image/svg+xml"
@@ -56,6 +57,34 @@ def short_number(value: float) -> str:
         if abs(value) >= size:
             return f"{value / (1e3 if sign == 'k' else size):,.4g}{sign}"
     return f"{value:,.4g}"
+
+
+_LONG, _GAIN = 3.0, 1.5
+CUT = "Arrows: errors that go on beyond the picture."
+
+
+def span_of(values: Iterable[float], ends: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """The smallest and the largest of these numbers and of the ends of their intervals: what an axis must show.
+
+    A few intervals, at most every second one, that are more than three times as long as all others reach together are
+    left out if that makes the axis much shorter. They are to be cut, and marked.
+    """
+    known = [value for value in values if math.isfinite(value)]
+    by_length = sorted((one for one in ends if math.isfinite(one[1] - one[0])), key=lambda one: one[0] - one[1])
+    if not known and not by_length:
+        return 0.0, 0.0
+    # what is reached by the interval at a place and by all shorter ones
+    low = [*accumulate((one[0] for one in reversed(by_length)), min)][::-1]
+    high = [*accumulate((one[1] for one in reversed(by_length)), max)][::-1]
+    inner = (min(known, default=math.inf), max(known, default=-math.inf))
+    spans = [(min(inner[0], *one), max(inner[1], *one)) for one in zip(low, high, strict=True)] or [inner]
+    whole = spans[0][1] - spans[0][0]
+    for cut in range(len(by_length) // 2, 0, -1):
+        shortest, span = by_length[cut - 1], spans[cut]
+        longer = shortest[1] - shortest[0] > _LONG * (high[cut] - low[cut])
+        if longer and whole > _GAIN * (span[1] - span[0]) > 0:
+            return span
+    return spans[0]
 
 
 class Drawing:

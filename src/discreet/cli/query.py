@@ -167,7 +167,7 @@ def _errors(answer: Answer, table: Any, confidence: float) -> dict[str, str]:
     """The meaning of ±, if one is shown. That is public, like everything that is shown."""
     if not table.num_rows or not answer.noisy:
         return {}
-    of = ", for what the bounds below leave in" if answer.notes else " for the true value"
+    of = ", for what the bounds below leave in" if answer._given else " for the true value"
     return {"errors": f"each ± holds with {100 * confidence:.6g}% confidence{of}"}
 
 

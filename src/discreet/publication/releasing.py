@@ -75,7 +75,7 @@ class Question:
             answer = self.prepared.answer(key=self.plan.key(self.part))
         return answer.with_errors(self.plan.confidence), {
             "errors": _largest_errors(answer, self.plan.confidence),
-            "notes": tuple(answer.notes),
+            "notes": answer._given,
             "not_private": answer.receipt is not None and answer.not_private,
         }
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.drawing import CUT
 from discreet.gateway.console.charts import MOST_BARS, MOST_PANELS, NARROW, Key, Measure, draw_chart, svg_file
 from discreet.gateway.console.site import HERE
 
@@ -102,6 +103,33 @@ def test_many_groups_are_cut_and_said_to_be():
     assert shapes(draw_chart(three, [measure([1.0] * 500)], title="x"))[0]["bar"] == MOST_BARS
 
 
+def test_a_much_longer_error_is_cut_and_marked():
+    """An average of a few people does not squeeze all others."""
+    keys = [Key("ward", False, list("abcdefg"))]
+    values, errors = [649.0, 640.0, 13.0, 610.0, 700.0, 655.0, -50.0], [80, 90, 586, 99, 85, 90, 4000]
+    low, high = ([value + sign * error for value, error in zip(values, errors, strict=True)] for sign in (-1, 1))
+    drawing = draw_chart(keys, [Measure("cost", values, low, high)], title="x")
+    found, texts = shapes(drawing)
+    assert (found["bar"], found["cut"], found["whisker"]) == (7, 3, 7 + 5 * 2 + 1)
+    assert CUT in texts
+    assert "g: -50 (-4,050 to 3,950)" in svg_file(drawing)  # whoever points at the bar reads both ends
+    lines = draw_chart([Key("month", True, months(7))], [Measure("cost", values, low, high)], title="x")
+    assert shapes(lines)[0]["cut"] == 3
+
+
+def test_nothing_is_cut_where_it_would_help_little():
+    keys = [Key("ward", False, list("abcd"))]
+    for values, errors in (
+        ([649.0, 640, 655, 50], [80, 90, 70, 60]),
+        ([1000.0] * 4, [1, 1, 1, 20]),
+        ([5.0] * 4, [9] * 4),
+    ):
+        low, high = ([value + sign * error for value, error in zip(values, errors, strict=True)] for sign in (-1, 1))
+        found, texts = shapes(draw_chart(keys, [Measure("n", values, low, high)], title="x"))
+        assert "cut" not in found
+        assert CUT not in texts
+
+
 def test_names_are_text_and_never_markup():
     drawing = draw_chart([Key(BAD, False, [BAD, "&amp;", '"'])], [measure([1.0, 2.0, 3.0], BAD)], title=BAD)
     assert "<script" not in svg_file(drawing)
@@ -117,8 +145,10 @@ def test_phones_get_one_column():
 
 
 def test_every_class_has_a_style_in_the_file_and_on_the_page():
-    drawing = draw_chart([Key("when", True, months(4))], [measure([1.0, 2.0, -3.0, 4.0])], title="x")
+    numbers = Measure("n", [1.0, 2.0, -3.0, 4.0], [0.0, 1.0, -4.0, -400.0], [2.0, 3.0, -2.0, 400.0])
+    drawing = draw_chart([Key("when", True, months(4))], [numbers], title="x")
     found, _ = shapes(drawing)
+    assert "cut" in found
     css = (HERE / "static" / "style.css").read_text()
     for kind in {word for one in found for word in one.split()} - {"svg", "title", "desc", "style", "picture"}:
         assert f".{kind}" in svg_file(drawing), kind

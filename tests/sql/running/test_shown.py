@@ -14,9 +14,10 @@ from matplotlib.colors import to_hex
 
 import discreet as dp
 from discreet import testing
+from discreet.drawing import CUT
 from discreet.errors import InvalidArgument
 from discreet.plots import STYLES
-from discreet.sql.running.plot import MOST_BARS
+from discreet.sql.running.plot import MOST_BARS, plot_answer
 
 from ...refusing import refuses
 
@@ -246,3 +247,32 @@ def test_a_data_frame_without_its_package_says_how_to_get_it(
     with refuses(dp.errors.MissingExtra, "missing-extra") as caught:
         getattr(answer, f"to_{package}")()
     assert str(caught.value).endswith(f"pip install {package}")
+
+
+@pytest.mark.parametrize("keys", [["ward"], ["ward", "sex"], ["day"]])
+def test_a_much_longer_error_is_cut_and_marked(keys: list[str]) -> None:
+    """An average of a few people does not squeeze all others. An error of the usual size is never cut."""
+    many = 12
+    groups = {"ward": [f"w{n // 2}" for n in range(many)], "sex": ["f", "m"] * (many // 2)}
+    groups["day"] = [datetime.date(2024, 1, 1 + n) for n in range(many)]
+    table = {key: groups[key] for key in keys} | {"cost": [600.0 + n for n in range(many)]}
+    for last, cut in ((50.0, False), (9000.0, True)):
+        errors = [50.0] * (many - 1) + [last]
+        shown = _Shown(pa.table(table | {"cost_error": errors}), keys)
+        figure = plot_answer(shown, confidence=0.95)  # type: ignore[arg-type]
+        low, high = figure.axes[0].get_ylim()
+        assert high - low < 2000
+        assert (CUT in figure.get_suptitle()) is cut
+        tips = [line for line in figure.axes[0].lines if line.get_marker() in ("^", "v") and len(line.get_xdata())]
+        assert len(tips) == 2 * cut
+
+
+class _Shown:
+    """What is drawn of an answer, with errors of our choice."""
+
+    def __init__(self, table: Any, keys: list[str]) -> None:
+        self.table, self.names, self.noisy, self.summed = table, [*keys, "cost"], ["cost"], {}
+        self.not_private = False
+
+    def with_errors(self, confidence: float) -> Any:
+        return self.table

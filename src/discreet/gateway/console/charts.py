@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.drawing import Drawing, Point, Scale, round_numbers, short_number
+from discreet.drawing import CUT, Drawing, Point, Scale, round_numbers, short_number, span_of
 
 MOST_BARS = 40
 """More bars than that cannot be read: the first ones are drawn."""
@@ -35,7 +35,7 @@ SHAPES = """
 .paper{fill:var(--paper)}text{fill:var(--ink);font:12px system-ui,"DejaVu Sans",sans-serif}.label.pale{fill:var(--pale)}
 .axis{stroke:var(--pale);stroke-width:1}.grid{stroke:var(--line);stroke-width:1}.bar{fill:var(--one);fill-opacity:.75}
 .curve{fill:none;stroke:var(--one);stroke-width:2}.band{fill:var(--band)}.whisker{stroke:var(--ink);stroke-width:1.5}
-.dot{fill:var(--one)}.title{font-weight:600}
+.dot{fill:var(--one)}.cut{fill:var(--ink)}.title{font-weight:600}
 """
 """How a picture looks that is a file of its own. On a page, the stylesheet says it."""
 
@@ -81,12 +81,12 @@ def draw_chart(
     about = f"Private numbers with {100 * confidence:.6g}% intervals, {'as lines' if lines else 'as bars'}."
     if lines:
         assert along is not None
-        return _draw_panels([_Lines(panel, along, panels) for panel in panels], width, title, about, left_out)
+        return _draw_panels([_Lines(panel, along, panels) for panel in panels], width, title, about, [left_out])
     names = [""] * count if along is None else [_label(value) for value in along.values]
     cut = max(len(panel.rows) for panel in panels) > MOST_BARS
     bars = [_Bars(panel, names, panels) for panel in panels]
     most = f"The first {MOST_BARS} groups are drawn. The table has all." if cut else ""
-    return _draw_panels(bars, width, title, about, " ".join(filter(None, (most, left_out))))
+    return _draw_panels(bars, width, title, about, [most, left_out])
 
 
 def svg_file(drawing: Drawing, *, only_light: bool = False) -> str:
@@ -161,22 +161,29 @@ def _label(value: Any) -> str:
 
 
 def _span(panels: Sequence[Panel], measure: Measure) -> tuple[float, float]:
-    """The same axis for all panels of one measure. It has zero in it."""
+    """The same axis for all panels of one measure. It has zero in it, and all intervals but those that are cut."""
     rows = [row for panel in panels if panel.measure is measure for row in panel.rows[:MOST_POINTS]]
-    known = [
-        value
-        for column in (measure.values, measure.low, measure.high)
-        for row in rows
-        if (value := column[row]) is not None and math.isfinite(value)
-    ]
-    low, high = min((0.0, *known)), max((0.0, *known))
+    values = [value for row in rows if (value := measure.values[row]) is not None]
+    low, high = span_of([0.0, *values], [ends for row in rows if (ends := _ends(measure, row)) is not None])
     if low == high:
         return 0.0, 1.0
     room = (high - low) * 0.04
     return (low - room if low < 0 else 0.0), (high + room if high > 0 else 0.0)
 
 
+def _ends(measure: Measure, row: int) -> tuple[float, float] | None:
+    """Both ends of an interval. None if one of them is not known."""
+    low, high = measure.low[row], measure.high[row]
+    return (low, high) if low is not None and high is not None and _known(low) and _known(high) else None
+
+
 # --- panels -----------------------------------------------------------------------------------------------
+
+
+def _is_cut(measure: Measure, rows: Sequence[int], span: tuple[float, float]) -> bool:
+    """Whether an interval leaves the axis."""
+    ends = [ends for row in rows if (ends := _ends(measure, row)) is not None]
+    return any(low < span[0] or high > span[1] for low, high in ends)
 
 
 class _Bars:
@@ -187,6 +194,10 @@ class _Bars:
         self._rows = panel.rows[:MOST_BARS]
         self._span = _span(panels, panel.measure)
         self.height = _HEAD + _ROW * len(self._rows) + _FOOT
+
+    def is_cut(self) -> bool:
+        """Whether an error bar is longer than the picture."""
+        return _is_cut(self._panel.measure, self._rows, self._span)
 
     def draw(self, drawing: Drawing, corner: Point, width: float) -> None:
         """Draw it into its place."""
@@ -210,12 +221,17 @@ class _Bars:
         if value is None or not math.isfinite(value):
             drawing.text(Point(scale(0.0) + 6, middle + 4), "–", "label pale")
             return
-        ends = sorted((scale(0.0), scale(value)))
-        drawing.box(Point(ends[0], top + 4), ends[1] - ends[0], _ROW - 8, "bar", about=_said(name, value, low, high))
-        if low is not None and high is not None and math.isfinite(low) and math.isfinite(high):
-            drawing.line(Point(scale(low), middle), Point(scale(high), middle), "whisker")
-            for end in (low, high):
-                drawing.line(Point(scale(end), middle - 4), Point(scale(end), middle + 4), "whisker")
+        sides = sorted((scale(0.0), scale(value)))
+        drawing.box(Point(sides[0], top + 4), sides[1] - sides[0], _ROW - 8, "bar", about=_said(name, value, low, high))
+        if (ends := _ends(measure, row)) is not None:
+            drawing.line(Point(scale(ends[0]), middle), Point(scale(ends[1]), middle), "whisker")
+            for end in ends:
+                if scale.low <= end <= scale.high:
+                    drawing.line(Point(scale(end), middle - 4), Point(scale(end), middle + 4), "whisker")
+                else:
+                    inwards = scale(end) + (8 if end < scale.low else -8)
+                    tip = [Point(inwards, middle - 5), Point(scale(end), middle), Point(inwards, middle + 5)]
+                    drawing.path(tip, "cut", closed=True)
 
 
 class _Lines:
@@ -229,6 +245,10 @@ class _Lines:
         self._span = _span(panels, panel.measure)
         everywhere = [_place(along.values[row]) or 0.0 for one in panels for row in one.rows]
         self._reach = (min(everywhere), max(everywhere))
+
+    def is_cut(self) -> bool:
+        """Whether a band is higher than the picture."""
+        return _is_cut(self._panel.measure, self._rows, self._span)
 
     def draw(self, drawing: Drawing, corner: Point, width: float) -> None:
         """Draw it into its place."""
@@ -253,6 +273,12 @@ class _Lines:
         lower = [Point(x[row], vertical(measure.low[row] or 0.0)) for row in reversed(banded)]
         drawing.path([*upper, *lower], "band", closed=True)
         drawing.path([Point(x[row], vertical(measure.values[row] or 0.0)) for row in rows], "curve")
+        for row in banded:
+            for end in (measure.low[row] or 0.0, measure.high[row] or 0.0):
+                if not vertical.low <= end <= vertical.high:
+                    tip = Point(x[row], vertical(end))
+                    inwards = tip.y + (8 if end > vertical.high else -8)
+                    drawing.path([Point(tip.x - 5, inwards), tip, Point(tip.x + 5, inwards)], "cut", closed=True)
         if len(self._rows) <= MOST_BARS:
             for row in rows:
                 value = measure.values[row] or 0.0
@@ -279,22 +305,23 @@ class _Lines:
         return [(tick, f"{tick:.10g}") for tick in ticks if not whole or float(tick).is_integer()]
 
 
-def _draw_panels(panels: Sequence[_Bars | _Lines], wide: float, title: str, about: str, note: str) -> Drawing:
-    """All panels: one as wide as the picture, more of them two by two if there is room."""
+def _draw_panels(panels: Sequence[_Bars | _Lines], wide: float, title: str, about: str, said: list[str]) -> Drawing:
+    """All panels: one as wide as the picture, more of them two by two if there is room. Below them, what is `said`."""
+    notes = [note for note in (*said, CUT if any(panel.is_cut() for panel in panels) else "") if note]
     columns = 1 if len(panels) == 1 or wide < WIDE else 2
     width = (wide - 2 * _MARGIN - _GAP * (columns - 1)) / columns
     lines = [panels[start : start + columns] for start in range(0, len(panels), columns)]
     heights = [max(panel.height for panel in line) for line in lines]
-    height = 2 * _MARGIN + sum(heights) + _GAP / 2 * (len(lines) - 1) + (20 if note else 0)
-    drawing = Drawing(wide, height, title=title, about=f"{about} {note}".strip())
+    height = 2 * _MARGIN + sum(heights) + _GAP / 2 * (len(lines) - 1) + 20 * len(notes)
+    drawing = Drawing(wide, height, title=title, about=" ".join((about, *notes)))
     drawing.box(Point(0, 0), wide, height, "paper")
     top = _MARGIN
     for line, tall in zip(lines, heights, strict=True):
         for place, panel in enumerate(line):
             panel.draw(drawing, Point(_MARGIN + place * (width + _GAP), top), width)
         top += tall + _GAP / 2
-    if note:
-        drawing.text(Point(_MARGIN, height - _MARGIN), note, "label pale")
+    for number, note in enumerate(reversed(notes)):
+        drawing.text(Point(_MARGIN, height - _MARGIN - 20 * number), note, "label pale")
     return drawing
 
 

@@ -21,6 +21,7 @@ from discreet.sql.expressions import Call, Expr, Ref
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Output, Question
 from discreet.sql.running.intervals import Band, Columns
+from discreet.sql.running.notes import note_on_large_errors
 from discreet.sql.running.plot import plot_answer
 from discreet.sql.running.redrawn import redrawn_bands
 from discreet.sql.running.shown import shown_rows
@@ -55,6 +56,8 @@ class Answer(Released):
     """With which confidence each error in `table` holds."""
     free = ""
     derived_from: tuple[str, ...] = ()
+    _given: tuple[str, ...] = ()
+    """The notes that hold for every row: all but the one on errors that are larger than their numbers."""
 
     def __init__(
         self,
@@ -66,10 +69,17 @@ class Answer(Released):
         cost: Approx | NoLoss,
         derived_from: tuple[str, ...] = (),
     ) -> None:
-        self.question, self.notes, self.cost, self.derived_from = question, notes, cost, derived_from
+        self.question, self._given, self.cost, self.derived_from = question, notes, cost, derived_from
         self._columns, self.release = columns, release
         self._shown = shown_rows(question, columns)
         self.table = self.with_errors(CONFIDENCE)
+        self.notes = (*notes, *self._note_on_large_errors("row" if question.levels else "group"))
+
+    def _note_on_large_errors(self, each: str) -> tuple[str, ...]:
+        """The note on errors that are larger than their numbers, if there are any. `each` is what a row stands for."""
+        errors = {name: f"{name}_error" for name in self.noisy if name not in self._chosen}
+        alone = self.table.num_rows == 1 and len(self.names) == len(self.noisy)
+        return note_on_large_errors(self.table, errors, self._given, "" if alone else each)
 
     @property
     def names(self) -> list[str]:

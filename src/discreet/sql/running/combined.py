@@ -128,7 +128,8 @@ def last_answer(parts: Sequence[Answer], ledger: Ledger) -> Answer:
     """The last answer, with the cost of all: the others were asked first, for their numbers."""
     last, cost = copy.copy(parts[-1]), _sum([part.cost for part in parts])
     last.cost, last.release = cost, replace(_release(parts, cost, ledger), value=last.release.value)
-    last.notes = (*dict.fromkeys(note for part in parts[::-1] for note in part.notes), _asked_first(parts))
+    last._given = (*dict.fromkeys(note for part in parts[::-1] for note in part._given), _asked_first(parts))
+    last.notes = (*last._given, *parts[-1].notes[len(parts[-1]._given) :])
     return last
 
 
@@ -158,8 +159,9 @@ class CombinedAnswer(Answer):
         self.free = free if isinstance(self.cost, NoLoss) else ""
         tables = {name_of(number): part.table.select(part.names) for number, part in enumerate(parts)}
         self._result = _run(combination, tables | self._public)
-        self.notes = (*dict.fromkeys(note for part in parts for note in part.notes), *self._own_notes())
+        self._given = (*dict.fromkeys(note for part in parts for note in part._given), *self._own_notes())
         self.table = self.with_errors(CONFIDENCE)
+        self.notes = (*self._given, *self._note_on_large_errors("row"))
 
     @property
     def names(self) -> list[str]:

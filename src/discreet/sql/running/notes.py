@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.sql.expressions import Call, Expr, Ref
@@ -18,6 +20,8 @@ from discreet.sql.reading.aggregates import EXTREMES
 from discreet.sql.reading.values.public_values import is_strict
 from discreet.sql.running.loss import Loss
 from discreet.sql.running.redrawn import has_extreme, has_rank
+
+TOO_FEW = "There are probably too few people for this ε"
 
 
 def goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any]]:
@@ -66,9 +70,8 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
     notes = [f"Found privately: {'; '.join(plan.found)}."] if plan.found else []
     if loss is not None and loss.is_mostly_noise():
         notes.append(
-            "There are probably too few people for this ε, most have more than the declared bounds, or values of both "
-            "signs cancel. Spend more, ask about more people, or declare rows_per_person and the ranges of summed "
-            "columns."
+            f"{TOO_FEW}, most have more than the declared bounds, or values of both signs cancel. Spend more, "
+            "ask about more people, or declare rows_per_person and the ranges of summed columns."
         )
     if loss is not None and loss.clip.above:
         about, most = round(loss.people()), math.ceil(loss.people(0.95))
@@ -126,6 +129,30 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
                 f"{number_of(ahead, 'row')} more."
             )
     return (*notes, *_notes_on_shown(plan.question, plan.price.selection is not None or plan.bar is not None))
+
+
+def note_on_large_errors(table: Any, errors: Mapping[str, str], notes: Sequence[str], grouped: str) -> tuple[str, ...]:
+    """That errors are larger than the numbers they belong to, and why. Only the released table decides. `errors` names
+    the column of each number's error, and `grouped` what a row is: a group, or nothing if there is one row for all.
+    """
+    large, named = np.zeros(table.num_rows, dtype=bool), []
+    for name, error in errors.items():
+        if str(table.column(name).type) not in ("int64", "double"):
+            continue
+        value, half = (table.column(one).cast("float64", safe=False).to_numpy() for one in (name, error))
+        with np.errstate(invalid="ignore"):  # a number without an error says nothing
+            own = half > np.abs(value)
+        large |= own
+        named += [name] if own.any() else []
+    if not named:
+        return ()
+    place = f"In {large.sum():,} of {number_of(len(large), grouped)} the" if grouped else "The"
+    of = f" of {' or '.join(named)}" if len(errors) > 1 else ""
+    said = f"{place} error{of} is larger than the number itself"
+    if any(note.startswith(TOO_FEW) for note in notes):
+        return (f"{said}.",)
+    fewer = "for fewer groups" if grouped else "about more people"
+    return (f"{said}: too few people for this ε, or a true value near 0. Ask with more ε, or {fewer}.",)
 
 
 def _counted(plan: Plan) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.drawing import CUT, span_of
 from discreet.errors import InvalidArgument
 from discreet.extras import blank_figure, need
 from discreet.plots import STYLES, Style
@@ -56,7 +57,7 @@ def plot_answer(answer: Answer, *, confidence: float, style: str = "light") -> A
         raise InvalidArgument(
             f"The answer has more than {most:,} groups. Draw fewer, with ORDER BY and LIMIT.", code="too-large"
         )
-    columns = {name: _column(table, name, answer.names) for name in panels}
+    columns = {name: _column(table, name, answer.names, zero=line is None) for name in panels}
     bars = None if line is not None else _grouped(rows, kinds)
     if line is not None:
         figure = _draw_lines(line, columns, look)
@@ -65,6 +66,8 @@ def plot_answer(answer: Answer, *, confidence: float, style: str = "light") -> A
     else:
         figure = _draw_bars([[row[key] for key in kinds] for row in rows], list(kinds), columns, look)
     title = f"Private answers with {100 * confidence:.6g}% intervals{below_title(answer)}"
+    if any(column.span is not None for column in columns.values()):
+        title += f"\n{CUT}"
     figure.suptitle(title, fontsize=11, color=look.ink)
     return figure
 
@@ -72,15 +75,36 @@ def plot_answer(answer: Answer, *, confidence: float, style: str = "light") -> A
 @dataclass(frozen=True)
 class _Column:
     """A noisy column: its values, how far its intervals reach below and above them (two lines), in the unit of the
-    axis, and the title of the axis.
+    axis, and the title of the axis. `span` is what the axis shows, if it cuts an interval that is much longer.
     """
 
     values: Any
     errors: Any
     title: str
+    span: tuple[float, float] | None = None
+
+    def cut(self, axes: Any, at: Any, places: Any, look: Style, *, lying: bool = False) -> None:
+        """Limit an axis to its span, and mark where intervals leave it. `at` is where these rows are on the other."""
+        if self.span is None:
+            return
+        low, high = self.span
+        room = 0.05 * (high - low)
+        low, high = low - room * (low != 0), high + room * (high != 0)
+        (axes.set_xlim if lying else axes.set_ylim)(low, high)
+        values, (below, above) = self.values[places], self.errors[:, places]
+        at = np.asarray(at)
+        for edge, outside, tip in (
+            (low, values - below < low, "<" if lying else "v"),
+            (high, values + above > high, ">" if lying else "^"),
+        ):
+            ends = np.full(outside.sum(), edge)
+            where = (ends, at[outside]) if lying else (at[outside], ends)
+            axes.plot(*where, tip, color=look.ink, markersize=6, clip_on=False, zorder=5)
 
 
-def _column(table: Any, name: str, names: Sequence[str]) -> _Column:
+def _column(table: Any, name: str, names: Sequence[str], *, zero: bool) -> _Column:
+    """A column, on an axis with `zero` in it or without."""
+
     def numbers(column: str) -> Any:
         return table.column(column).cast("float64").to_numpy()
 
@@ -92,7 +116,12 @@ def _column(table: Any, name: str, names: Sequence[str]) -> _Column:
     size, word = _scale(values)
     known = np.isfinite(errors).any() or not len(values)
     title = _escape(name if known else f"{name} (error not known)") + word
-    return _Column(values / size, errors / size, title)
+    values, errors = values / size, errors / size
+    reached = np.stack([values - errors[0], values + errors[1]])
+    finite = reached[:, np.isfinite(reached).all(axis=0)]
+    low, high = span_of([*[0.0] * zero, *values.tolist()], map(tuple, finite.T.tolist()))
+    is_cut = bool(((finite[0] < low) | (finite[1] > high)).any())
+    return _Column(values, errors, title, (low, high) if is_cut else None)
 
 
 def _panel(axes: Any, look: Style) -> None:
@@ -162,6 +191,7 @@ def _draw_lines(line: _Lines, columns: dict[str, _Column], look: Style) -> Any:
             marker = {"marker": "o", "markersize": 3} if len(places) <= 60 else {}
             axes.plot(at, values, color=color, linewidth=1.6, label=label or None, **marker)
             axes.fill_between(at, values - below, values + above, color=color, alpha=0.22, linewidth=0)
+            column.cut(axes, at, places, look)
         axes.grid(color=look.pale)
         axes.set_axisbelow(True)
         axes.set_ylabel(column.title)
@@ -226,6 +256,7 @@ def _draw_grouped(bars: _Grouped, columns: dict[str, _Column], look: Style) -> A
                 capsize=2,
                 error_kw={"elinewidth": 1},
             )
+            column.cut(axes, where, places, look)
         turned = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if len(bars.labels) * widest > 90 else {}
         axes.set_xticks(range(len(bars.labels)), bars.labels, **turned)
         axes.axhline(0, color=look.ink, linewidth=0.8)
@@ -274,6 +305,7 @@ def _bars(axes: Any, labels: list[str], column: _Column, look: Style, *, lying: 
         axes.xaxis.set_major_formatter(_number)
         axes.locator_params(axis="x", nbins=6)
         axes.set_xlabel(column.title)
+        column.cut(axes, places, places, look, lying=True)
     else:
         axes.bar(places, column.values, 0.6, yerr=column.errors, capsize=4, **style)
         axes.set_xticks(places, labels)
@@ -281,6 +313,7 @@ def _bars(axes: Any, labels: list[str], column: _Column, look: Style, *, lying: 
         axes.axhline(0, color=look.ink, linewidth=0.8)
         axes.yaxis.set_major_formatter(_number)
         axes.set_ylabel(column.title)
+        column.cut(axes, places, places, look)
 
 
 def _scale(values: Any) -> tuple[float, str]:

@@ -1,0 +1,79 @@
+"""The note on errors that are larger than their numbers: what it counts, and that it is said once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet as dp
+from discreet.sql.running.notes import TOO_FEW, note_on_large_errors
+
+SAID = "larger than the number itself"
+CITIES = ["Haifa", *(f"empty {n}" for n in range(30))]
+
+
+def note(values, errors, *, notes=(), each="group", **more):
+    table = pa.table({"n": values, "n_error": errors, **more})
+    return note_on_large_errors(table, {name: f"{name}_error" for name in ("n", *list(more)[::2])}, notes, each)
+
+
+def test_it_counts_the_rows_with_such_an_error():
+    [said] = note([13.0, -649.0, 0.0, 7.0], [586.0, 88.0, 1.0, 7.0])
+    assert said.startswith("In 2 of 4 groups the error is")
+    assert "more ε" in said
+    [said] = note([13, 649], [586.0, 88.0], each="")
+    assert said.startswith("The error is")
+    [said] = note([13, 649], [1.0, 1.0], m=[1.0, 2.0], m_error=[0.5, 3.0])
+    assert said.startswith("In 1 of 2 groups the error of m is")
+
+
+def test_it_says_nothing_where_no_error_is_known_or_large():
+    assert note([13.0, 649.0], [13.0, 88.0]) == ()
+    assert note([0.0, 0.0], [0.0, 0.0]) == ()
+    assert note([1.0, None, np.nan, 5.0], [None, 3.0, 3.0, None]) == ()
+    assert note([], pa.array([], pa.float64())) == ()
+    assert note(["a"], [1.0]) == ()
+    assert note([[1.0, 2.0]], [[9.0, 9.0]]) == ()
+
+
+def test_the_advice_is_given_once():
+    [said] = note([13.0], [586.0], notes=(f"{TOO_FEW}, …",))
+    assert SAID in said
+    assert "ε" not in said
+
+
+@pytest.fixture(scope="module")
+def clinic():
+    source = pa.table({"pid": range(3000), "city": ["Haifa"] * 3000, "cost": [5.0] * 3000})
+    columns = {"city": {"choices": CITIES}, "cost": {"between": [0, 10]}}
+    table = {"source": source, "rows_per_person": 1, "columns": columns}
+    policy = {"ledger": {"path": ":memory:", "epsilon": 1000}, "unit": {"person": "pid"}, "tables": {"visits": table}}
+    return dp.connect(policy)
+
+
+def said_by(answer):
+    return [one for one in answer.notes if SAID in one]
+
+
+@pytest.mark.parametrize("what", ["COUNT(*)", "SUM(cost)", "AVG(cost)"])
+def test_groups_of_nobody_have_it(what, clinic):
+    """That 30 groups of nobody all have more noise than their error happens once in 20^30 times."""
+    answer = clinic.sql(f"SELECT city, {what} AS n FROM visits GROUP BY city", epsilon=1)
+    [said] = said_by(answer)
+    rows = answer.table.to_pylist()
+    assert said.startswith(f"In {sum(row['n_error'] > abs(row['n']) for row in rows)} of 31 groups")
+    assert str(answer).count(SAID) == answer._repr_html_().count(SAID) == 1
+    assert said_by(clinic.sql(f"SELECT {what} AS n FROM visits", epsilon=1)) == []
+
+
+def test_of_statements_only_the_rows_that_are_shown_count(clinic):
+    """The groups of a part are not those of the whole, and what was asked first is not shown."""
+    none = f"SELECT 'none' AS who, COUNT(*) AS n FROM visits WHERE city = '{CITIES[1]}'"
+    both = f"{none} UNION ALL SELECT 'all' AS who, COUNT(*) AS n FROM visits"
+    for _ in range(3):
+        answer = clinic.sql(both, epsilon=1)
+        many = sum(row["n_error"] > abs(row["n"]) for row in answer.table.to_pylist())
+        assert [one.split(" the ")[0] for one in said_by(answer)] == ["In 1 of 2 rows"] * many
+    top = "SELECT COUNT(*) AS n FROM visits WHERE cost < (SELECT 100 + COUNT(*) FROM visits WHERE city = 'empty 3')"
+    assert said_by(clinic.sql(top, epsilon=1)) == []
