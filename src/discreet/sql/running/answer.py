@@ -47,9 +47,10 @@ class Answer(Released):
     """The released answer to a question in SQL: `table` is an Arrow table. Every noisy column has its error next to it.
 
     `cost` is the guarantee as (ε,δ), `guarantee` the complete one. For numbers that were bought before, it is what they
-    cost then, together with whatever was measured with them. `notes` say what the errors do not cover. `free` says why
-    an answer that reads nothing private cost nothing. `derived_from` are the receipts of earlier answers that it is
-    estimated from. If it has no receipt of its own, they imply it, and it cost nothing.
+    cost then, together with whatever was measured with them. `notes` say what the errors do not cover, and whether some
+    are larger than their numbers. `free` says why an answer that reads nothing private cost nothing. `derived_from` are
+    the receipts of earlier answers that it is estimated from. If it has no receipt of its own, they imply it, and it
+    cost nothing.
     """
 
     confidence: float = CONFIDENCE
