@@ -1,7 +1,7 @@
 """The image of `deploy/Containerfile`, built, and run as its users: `make image`, as root, with buildah.
 
-`python -m tests.package.image [BASE]`: BASE is an image with Python. Without one, it is made from Debian by debootstrap,
-for machines that reach no registry of images.
+`python -m tests.package.image [BASE]`: BASE is an image with Python. Without one, it is made from Debian by
+debootstrap, for machines that reach no registry of images.
 """
 
 from __future__ import annotations
