@@ -36,13 +36,13 @@ fuzz: $(READY) ## hostile input for every surface: twelve minutes each; SEED=2 f
 	$(BIN)/python -m fuzz --minutes 12 --seed $(or $(SEED),1)
 
 wheel: $(READY) ## the package as users get it: built, and installed with each extra alone
-	$(BIN)/python tests/wheel.py
+	$(BIN)/python -m tests.package.wheel
 
 pythons: $(READY) ## the quick tests on every supported Python that is found; ONLY="3.13 tests/ledger" for a part
-	$(BIN)/python -m tests.pythons $(ONLY)
+	$(BIN)/python -m tests.package.pythons $(ONLY)
 
 image: $(READY) ## the image of deploy/Containerfile, built and run; needs root, buildah and debootstrap
-	$(BIN)/python -m tests.image $(BASE)
+	$(BIN)/python -m tests.package.image $(BASE)
 
 lint: $(READY) ## format, style, types and floors
 	$(BIN)/ruff format --check .

@@ -69,9 +69,8 @@ class Sql:
         more = {name: table if name == "cities" else _with_hostile(name, table) for name, table in data.items()}
         less = {name: _without_last(table) for name, table in data.items()}
         self.databases = [self.clinic.opened(rows, rows_per_person=20) for rows in (data, more, less)]
-        fixtures = TESTS / "fixtures" / "sql"
-        self.seeds = [text for path in sorted(fixtures.glob("*.sql")) for _, _, text in clinic.fixtures_in(path)]
-        self.seeds += [json.loads(line)[0] for line in (fixtures / "refusals.jsonl").read_text().splitlines()]
+        self.seeds = [text for path in clinic.CORPUS for _, _, text in clinic.fixtures_in(path)]
+        self.seeds += [json.loads(line)[0] for line in (clinic.FIXTURES / "refusals.jsonl").read_text().splitlines()]
 
     def inputs(self) -> st.SearchStrategy[str]:
         """Questions of the corpus, changed, questions by a grammar, and any text at all."""

@@ -26,7 +26,17 @@ def files_by_room(root: Path) -> dict[str, int]:
     return found
 
 
-ROOMS = ("src/discreet", "bench", "fuzz", "deploy", "docs/make", "clients/js/src", "clients/js/test")
+ROOMS = (
+    "src/discreet",
+    "bench",
+    "fuzz",
+    "deploy",
+    "docs/make",
+    "clients/js/src",
+    "clients/js/test",
+    "tests",
+    "examples",
+)
 
 
 @pytest.mark.parametrize("root", ROOMS)

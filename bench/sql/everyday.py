@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from bench.report import line, notes, section, table, verdict
-from examples import questions
+from examples.sql import questions
 
 
 def main() -> None:
     section(
         "Sixty everyday questions",
         "sql.everyday",
-        f"""The questions of `examples/questions.sql` about the clinic of the demo, each with ε = {questions.EPSILON}
-        and δ = {questions.DELTA}. An error is the median over the numbers of one answer, relative to plain DuckDB on
-        the same text.""",
+        f"""The questions of `examples/sql/questions.sql` about the clinic of the demo, each with
+        ε = {questions.EPSILON} and δ = {questions.DELTA}. An error is the median over the numbers of one answer,
+        relative to plain DuckDB on the same text.""",
     )
     table("question", "rows", "median relative error")
     errors = []

@@ -28,7 +28,8 @@ EXAMPLES = [
         id=path.name,
         marks=[pytest.mark.slow] * (path.name not in QUICK) + [pytest.mark.spark] * (path.name in ON_SPARK),
     )
-    for path in sorted((ROOT / "examples").glob("*.py"))
+    for path in sorted((ROOT / "examples").rglob("*.py"))
+    if path.parent.name != "stories"  # `test_stories.py` runs them
 ]
 QUOTED = ("api-gateway.md",)  # lines of examples/gateway.py, which runs
 LONG = (

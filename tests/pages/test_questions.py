@@ -1,4 +1,4 @@
-"""The sixty everyday questions of `examples/questions.sql` have plans, and columns that are described. The example
+"""The sixty everyday questions of `examples/sql/questions.sql` have plans, and columns that are described. The example
 compares the answers with exact ones, which is slow.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-PATH = Path(__file__).parents[2] / "examples" / "questions.py"
+PATH = Path(__file__).parents[2] / "examples" / "sql" / "questions.py"
 _spec = importlib.util.spec_from_file_location("questions", PATH)
 assert _spec is not None
 assert _spec.loader is not None

@@ -27,6 +27,7 @@ REASONS = ("checkup", "flu", "injury")
 DRUGS = ("aspirin", "insulin", "statin")
 TESTS = ("blood", "urine")
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "sql"
+CORPUS = sorted(FIXTURES.rglob("*.sql"), key=lambda path: path.name)  # by name, as the first are quick
 
 
 def clinic_data() -> dict[str, pa.Table]:
@@ -277,5 +278,5 @@ def fixtures_in(path: Path) -> list[tuple[str, dict[str, str], str]]:
 
 def pytest_generate_tests(metafunc: Any) -> None:
     if "fixture_query" in metafunc.fixturenames:
-        listed = [query for path in sorted(FIXTURES.glob("*.sql")) for query in fixtures_in(path)]
+        listed = [query for path in CORPUS for query in fixtures_in(path)]
         metafunc.parametrize("fixture_query", listed, ids=[name for name, _, _ in listed])

@@ -47,6 +47,13 @@ def init(
             "to the policy."
         ),
     ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help='Names for the columns of a text file whose first line is a row: "mrn, visited, ward, cost".',
+            show_default=False,
+        ),
+    ] = None,
     names_only: Annotated[
         bool,
         typer.Option(
@@ -60,18 +67,19 @@ def init(
     Of a database only the catalog is read: tables, columns, types and keys. Tables that lead to a person by foreign
     keys are added. Any other table without that column is left out, with the lines that would add it. A text file has
     no types. They are read off its rows, and written down for you to check. What does not fit is told on your terminal,
-    and written nowhere. If a first line may be names or a row, say --header or --no-header. JSON needs --header. An
-    existing file is not changed.
+    and written nowhere. If a first line may be names or a row, say --header or --no-header. If it is a row, --columns
+    names the columns. JSON needs --header. An existing file is not changed.
 
     Examples:
       $ discreet init visits.parquet --person patient_id
       $ discreet init visits.csv.gz people.csv --out clinic.toml
+      $ discreet init stays.txt --columns "mrn, admitted, ward, cost"
       $ discreet init postgresql://localhost/clinic
 
     Then look at what is left to decide: discreet check policy.toml. All of a policy: docs/sql.md
     """
     known = {"header": header, "separator": separator, "encoding": encoding, "names_only": names_only}
-    main(data, out, person=person, **known)
+    main(data, out, person=person, columns=columns, **known)
 
 
 def main(data: Sequence[str | Path], out: Path, *, person: str | None = None, **known: Any) -> None:
@@ -96,9 +104,9 @@ def main(data: Sequence[str | Path], out: Path, *, person: str | None = None, **
     print(f"{out} is written. It protects all rows of one {people.unit} together.")
     for table, path in people.through.items():
         print(f"{table} leads to people through {path}.")
-    if headerless := [name for name, text in source.texts.items() if not text.declared.header]:
+    if headerless := [name for name in source.texts if source.is_nameless(name)]:
         print(f"Without a line of names, so its columns are column1, column2, …: {', '.join(headerless)}.")
-        print("Write their names in the file. If the first line holds them, use --header instead.")
+        print("Write their names in the policy, or begin again with --columns. If the first line holds them: --header.")
     if left_out := [name for name in source.tables if name not in people]:
         print(f"Without that column, and left out for now: {', '.join(left_out)}. The file says how to add them.")
     for copy in source.copies.values():

@@ -175,7 +175,7 @@ def source_lines(name: str, source: Source) -> list[str]:
     lines += [remark(f"{DECIDE}{said}") for said in source.unsure_of(name)]
     if words := source.format_of(name):
         inside = ", ".join(f"{word} = {value_text(value)}" for word, value in words.items())
-        lines += [*([_NAMES] if "names" in words else []), f"format = {{{inside}}}"]
+        lines += [*([_NAMES] if source.is_nameless(name) else []), f"format = {{{inside}}}"]
     return lines
 
 
@@ -229,7 +229,7 @@ def _left_out(name: str, source: Source, people: People) -> list[str]:
         lines.append(with_note('# person = "?"', "the column that says whose a row is, in place of ?"))
     lines.append(with_note("# public = true", "nobody is in it: everybody may see each row"))
     words = " or ".join(dict.fromkeys(line.split()[1] for line in lines))
-    nameless = "names" in source.format_of(name)
+    nameless = source.is_nameless(name)
     said = f"{DECIDE}{name} has no {'line of names' if nameless else f'column {key(people.unit)}'}. To add it, remove "
     said += f"the # from its lines, keep {words}{', and write names for its columns' if nameless else ''}:"
     if others := people.others.get(name):

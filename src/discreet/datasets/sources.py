@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from discreet.datasets.column_names import check_count, names_in
 from discreet.datasets.text_copies import TextCopy, check_encoding, count_unreadable, refuse_wide, write_copy
 from discreet.datasets.text_drafts import NOTABLE, ROWS, TextDraft, draft_names, draft_text
 from discreet.engines.configuration import URLS
@@ -75,6 +76,20 @@ class Source:
             if notes and declared.get(column, {}).get("type") == text.types[column]
         }
 
+    def is_nameless(self, table: str) -> bool:
+        """Whether the columns of a table are column1, column2, …, because neither its file nor its owner names them."""
+        return table in self.texts and self.texts[table].is_nameless
+
+    def can_name(self, table: str) -> bool:
+        """Whether the owner can name the columns of a table: its file has no line of names."""
+        return table in self.texts and not self.texts[table].declared.header
+
+    def with_names(self, table: str, names: Sequence[str]) -> Source:
+        """The same data, with the names that its owner gives to the columns of a table."""
+        check_count(names, len(self.tables[table]), table)
+        text = self.texts[table].named(names)
+        return replace(self, texts={**self.texts, table: text}, tables={**self.tables, table: dict(text.types)})
+
     def unsure_of(self, table: str) -> Sequence[str]:
         """What can be read in two ways in the files of a table."""
         return self.texts[table].unsure if table in self.texts else ()
@@ -93,13 +108,18 @@ def read_source(
     separator: str | None = None,
     encoding: str | None = None,
     names_only: bool = False,
+    columns: str | None = None,
 ) -> Source:
     """The tables in files and folders, or in a PostgreSQL database. Rows are read for the types of text files only, and
-    not even for those if `names_only`. A file in another `encoding` is copied, next to the policy.
+    not even for those if `names_only`. A file in another `encoding` is copied, next to the policy. `columns` are names
+    for the file that has no line of names, separated by commas.
     """
+    names = None if columns is None else names_in(columns)
     if is_database(words):
         if len(words) != 1:
             raise InvalidArgument("Name one database, or files: one URL at a time.", code="setup-source")
+        if names is not None:
+            raise _not_to_name("The columns of a database have names")
         found = read_catalog(words[0])
         return Source(
             places=found.places,
@@ -108,11 +128,19 @@ def read_source(
             left_out=found.left_out,
             foreign_keys=found.foreign_keys,
         )
+    if names is not None and (header or names_only):
+        said = "--header says that the first line of a file is its names"
+        raise _not_to_name("--names-only reads the line of names" if names_only else said)
     paths, copies = _name_tables([Path(word) for word in words]), dict[str, TextCopy]()
+    if names is not None and not any(map(text_files_in, paths.values())):
+        raise _not_to_name("The columns of Parquet and JSON files have names")
+    known: dict[str, Any] = {"header": header, "separator": separator}
     try:
         if encoding is not None:
             _copy_files(paths, check_encoding(encoding), policy, copies, look=not names_only)
-        made = _read_files(paths, policy, header=header, separator=separator, names_only=names_only)
+        made = _read_files(paths, policy, names_only=names_only, is_row=names is not None, **known)
+        if names is not None:
+            made = made.with_names(_nameless_of(made), names)
     except BaseException:
         Source(places={}, tables={}, copies=copies).remove_copies()
         raise
@@ -144,14 +172,49 @@ def _copy_files(
             paths[name] = copies[name].place
 
 
+def _not_to_name(why: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"{why}. --columns is for a text file whose first line is a row: leave out one of them.", code="command-columns"
+    )
+
+
+def _nameless_of(source: Source) -> str:
+    """The one table whose file has no line of names."""
+    found = [table for table in source.tables if source.is_nameless(table)]
+    if not found:
+        raise InvalidArgument(
+            "The first line seems to be the names of the columns. Leave out --columns; or, if it is a row, add "
+            "--no-header.",
+            code="command-columns",
+        )
+    if len(found) > 1:
+        raise InvalidArgument(
+            f"--columns names the columns of one file, and the first lines of several may be rows: {', '.join(found)}. "
+            "Give --columns for one of them alone, and write the names of the others into the policy, or name all in "
+            "a browser: discreet serve --new.",
+            code="command-columns",
+        )
+    return found[0]
+
+
 def _read_files(
-    paths: Mapping[str, Path], policy: Path, *, header: bool | None, separator: str | None, names_only: bool
+    paths: Mapping[str, Path],
+    policy: Path,
+    *,
+    header: bool | None,
+    separator: str | None,
+    names_only: bool,
+    is_row: bool,
 ) -> Source:
     texts, tables = {}, {}
     for name, path in paths.items():
         if files := text_files_in(path):
-            draft = draft_names if names_only else draft_text
-            texts[name] = draft(name, path, files, header=header, separator=separator)
+            known: dict[str, Any] = {"header": header, "separator": separator}
+            texts[name] = (
+                draft_names(name, path, files, **known)
+                if names_only
+                else draft_text(name, path, files, is_row=is_row, **known)
+            )
             tables[name] = dict(texts[name].types)
         elif not has_types(path) and names_only:
             raise InvalidArgument(

@@ -77,21 +77,61 @@ class TextDraft:
     """What does not fit the types of columns, for the owner alone: it tells about rows."""
     file_notes: Sequence[str] = ()
     """The same about whole lines."""
-    unsure: Sequence[str] = ()
-    """What can be read in two ways, for the owner to decide. No single row makes the difference."""
+    doubts: Sequence[str] = ()
+    """What can be read in two ways in all columns, for the owner to decide. No single row makes the difference."""
+    swaps: Collection[str] = ()
+    """Columns of dates whose days and months can be swapped."""
+    is_named: bool = False
+    """Whether its owner has named the columns of a file without a line of names."""
+
+    @property
+    def unsure(self) -> list[str]:
+        """All that can be read in two ways."""
+        return [*(_said_of_date(one, self.dates[one]) for one in self.dates if one in self.swaps), *self.doubts]
+
+    @property
+    def is_nameless(self) -> bool:
+        """Whether the columns are column1, column2, …: the file has no line of names, and nobody has named them."""
+        return not self.declared.header and not self.is_named
+
+    def named(self, names: Sequence[str]) -> TextDraft:
+        """The same columns under the names that their owner gives, in the order of the file."""
+        new = dict(zip(self.types, names, strict=True))
+        return replace(
+            self,
+            declared=replace(self.declared, names=tuple(names)),
+            types={new[one]: kind for one, kind in self.types.items()},
+            dates={new[one]: written for one, written in self.dates.items()},
+            notes={new[one]: said for one, said in self.notes.items()},
+            swaps=[new[one] for one in self.swaps],
+            is_named=tuple(names) != _numbered(len(names)),
+        )
 
     def words(self) -> dict[str, Any]:
         """The format as a policy says it."""
         return self.declared.words()
 
 
+def _numbered(count: int) -> tuple[str, ...]:
+    """Names for columns that have none."""
+    return tuple(f"column{number + 1}" for number in range(count))
+
+
 def draft_text(
-    name: str, source: Path, files: Sequence[Path], *, header: bool | None = None, separator: str | None = None
+    name: str,
+    source: Path,
+    files: Sequence[Path],
+    *,
+    header: bool | None = None,
+    separator: str | None = None,
+    is_row: bool = False,
 ) -> TextDraft:
-    """What files of text seem to be. `header` and `separator` are what their owner knows."""
+    """What files of text seem to be. `header` and `separator` are what their owner knows. If `is_row`, a first line
+    that may be names or a row is a row.
+    """
     lines = _first_lines(files[0], name)
     unreadable = sum(map(_check_encoding, files))
-    made = _draft_lines(name, source, files[0], lines, header, separator)
+    made = _draft_lines(name, source, files[0], lines, header, separator, is_row)
     said = [f"lines that are not UTF-8, and will be left out: {unreadable:,}"] if unreadable else []
     return replace(made, file_notes=said)
 
@@ -112,18 +152,18 @@ def draft_names(
         "no row was read, so that every column is text. Declare the types of numbers and dates under "
         f'[tables.{name}.columns], such as cost = {{type = "number"}}.'
     )
-    return TextDraft(declared=declared, types=dict.fromkeys(names, "text"), unsure=[said])
+    return TextDraft(declared=declared, types=dict.fromkeys(names, "text"), doubts=[said])
 
 
 def _draft_lines(
-    name: str, source: Path, file: Path, lines: Sequence[str], header: bool | None, separator: str | None
+    name: str, source: Path, file: Path, lines: Sequence[str], header: bool | None, separator: str | None, is_row: bool
 ) -> TextDraft:
     delimiter = separator or _separator_of(lines, file)
     first, rest = _cells(lines[:1], delimiter), _cells(lines[1:], delimiter)
     names = first[0] if first else []
     widths = Counter(map(len, [*first, *rest]))
     width = max(widths, key=lambda one: (widths[one], one), default=1)
-    without = TextFormat(header=False, separator=delimiter, names=tuple(f"column{n + 1}" for n in range(width)))
+    without = TextFormat(header=False, separator=delimiter, names=_numbered(width))
     if header is False:
         return _with_types(name, source, without)
     is_usual = bool(lines) and separator is None and delimiter == likely_separator(lines[0], file)
@@ -136,6 +176,8 @@ def _draft_lines(
         made = _with_types(name, source, declared)
         if any(kind != "text" for kind in made.types.values()):
             return made
+    if is_row:
+        return _with_types(name, source, without)
     raise InvalidArgument(
         f"{source} may begin with a row instead of the names of its columns, and no value may get into a policy. If "
         "its first line contains their names, add --header; if it is a row, --no-header.",
@@ -255,7 +297,7 @@ def _with_types(name: str, source: Path, declared: TextFormat) -> TextDraft:
     written_as = _numbers_written_as(numbers.values())
     found_format = _NUMBERS[written_as]
     declared = replace(declared, decimal=found_format.decimal, thousands=found_format.thousands)
-    types, dates, notes, unsure = {}, {}, {}, []
+    types, dates, notes, swaps = {}, {}, {}, []
     for column, fitting in numbers.items():
         kind, written, fits = _proposed(fitting, fitting[written_as])
         types[column] = kind
@@ -263,13 +305,18 @@ def _with_types(name: str, source: Path, declared: TextFormat) -> TextDraft:
         if written:
             dates[column] = written
             if fitting.get(_swapped(written), 0) >= _FITS * fits:
-                unsure.append(
-                    f"days and months of {column} cannot be told apart. They are read as {written}. If the month "
-                    f'comes first, write "{_swapped(written)}".'
-                )
+                swaps.append(column)
     read_as_numbers = [numbers[column] for column, kind in types.items() if kind in ("integer", "number")]
-    unsure += _unsure_numbers(declared, read_as_numbers)
-    return TextDraft(declared=declared, types=types, dates=dates, notes=notes, unsure=unsure)
+    doubts = _unsure_numbers(declared, read_as_numbers)
+    return TextDraft(declared=declared, types=types, dates=dates, notes=notes, doubts=doubts, swaps=swaps)
+
+
+def _said_of_date(column: str, written: str) -> str:
+    """What to say about a column whose days and months cannot be told apart."""
+    return (
+        f"days and months of {column} cannot be told apart. They are read as {written}. If the month comes first, "
+        f'write "{_swapped(written)}".'
+    )
 
 
 def _written_like(kind: str, declared: TextFormat, date: str) -> str:

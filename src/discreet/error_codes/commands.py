@@ -24,6 +24,12 @@ COMMANDS = {
         "No value of a person may get into a policy.",
         "`--header` if the first line names the columns, `--no-header` if it is a row",
     ),
+    "command-columns": Explained(
+        '`discreet init people.csv --columns "mrn, age"` for a file that has names, for a database, for two files '
+        "without names, or with `--header` or `--names-only`",
+        "The option names the columns of one text file whose first line is a row.",
+        "the same without `--columns`, or with `--no-header` if the first line is a row",
+    ),
     "command-limit": Explained(
         '`discreet ledger clinic.ledger --raise "why"`, or `--raise` together with `--renew`',
         "The new limit is that of a policy, and it is either raised or renewed.",

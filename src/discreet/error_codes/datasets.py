@@ -28,6 +28,12 @@ POLICY = {
         "The file is not valid TOML in UTF-8. The message names the line.",
         '`person = "patient_id"`',
     ),
+    "column-names": Explained(
+        '`discreet init stays.txt --columns "mrn, ward, ward"`, or another number of names than the file has columns; '
+        "the same in a first run",
+        "Each column needs a name of its own, with a letter in it.",
+        '`--columns "mrn, ward, cost"` for a file with three columns',
+    ),
     "policy-unknown-key": Explained(
         "`rows_per_persn = 20`", "A misspelled bound would silently not hold.", "`rows_per_person = 20`"
     ),

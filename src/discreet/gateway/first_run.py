@@ -80,14 +80,16 @@ class FirstRun:
         data: Sequence[str],
         policy: str | Path | None = None,
         *,
-        header: bool = False,
+        header: bool | None = None,
+        columns: str | None = None,
         encoding: str | None = None,
         isolated: bool = True,
         users: tuple[str, str] = USERS,
     ) -> None:
         self.policy_file = (Path(policy) if policy else Path(_policy_name(data[0]))).expanduser().resolve()
         self.data = [one if is_database([one]) else str(Path(one).expanduser().resolve()) for one in data]
-        self._header, self._encoding, self._isolated = header, encoding, isolated
+        self._known = {"header": header, "columns": columns, "encoding": encoding}
+        self._isolated = isolated
         self._secret = new_secret()
         self._signals: list[int] = []
         _check_new(self.policy_file)
@@ -117,8 +119,7 @@ class FirstRun:
             opening: dict[str, object] = {
                 "data": self.data,
                 "policy": str(self.policy_file),
-                "header": self._header,
-                "encoding": self._encoding,
+                "known": self._known,
                 "http": str(self.address),
                 "users": None if self.settings.users == USERS else self.settings.users,
                 "link": digest_of(self._secret),

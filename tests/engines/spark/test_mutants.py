@@ -57,8 +57,8 @@ def people_have_no_more_than_may_be(lake: Lake) -> None:
 
 
 def a_question_finds_the_same_twice(lake: Lake) -> None:
-    first, again = found(lake, Bounds(rows=4, groups=3, per_group=4), COUNT, (7, 7))
-    assert first == again, "a task that runs again finds other rows"
+    first, *again = found(lake, Bounds(rows=4, groups=3, per_group=4), COUNT, (7,) * 4)  # twice is luck once in 1,000
+    assert all(other == first for other in again), "a task that runs again finds other rows"
 
 
 def equal_rows_are_chosen_apart(lake: Lake) -> None:

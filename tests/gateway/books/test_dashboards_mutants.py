@@ -19,7 +19,7 @@ from discreet.ledger import views
 from ..clinics import Clinic
 from ..programs.planting import Bug, plant
 
-MODULES = (dashboard_store, dashboards, histories, spending, tiles, offices, views)
+MODULES = (dashboard_store, dashboards, histories, questions, spending, tiles, offices, views)
 ANSWER = json.dumps({"rows": [[5]], "remaining": {"epsilon": 2.5}, "receipt": "1-ab12"}).encode()
 
 
@@ -228,7 +228,7 @@ MUTANTS = {
         nothing_of_a_slot_that_runs_is_seen,
     ),
     "histories_of_others": Bug(histories, "whose", "check_looks(caller)", "pass", histories_are_one_s_own),
-    "parts_paid_twice": Bug(histories, "costs_of", "number > (one.since or 0)", "True", a_part_is_paid_once),
+    "parts_paid_twice": Bug(questions, "entries_of", "number > question.since", "True", a_part_is_paid_once),
     "slots_seen_in_accounts": Bug(
         offices, "_left", "view.remaining if as_of is None else view.remaining_at(as_of)", "view.remaining",
         stewards_see_nothing_of_a_slot,

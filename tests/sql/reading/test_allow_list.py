@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from sqlglot import exp
@@ -19,12 +18,12 @@ from discreet.sql.reading.subqueries import QUERIES
 from discreet.sql.reading.translate import ALLOWED, Translator
 from discreet.sql.reading.windows import WINDOWS
 
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "sql"
+from ..conftest import CORPUS
 
 
 def nodes_of_the_corpus() -> set[type]:
     """The classes of syntax that the corpus holds: `test_corpus` compares each of its questions with plain DuckDB."""
-    texts = [text for path in FIXTURES.glob("*.sql") for text in path.read_text().split("-- name: ")[1:]]
+    texts = [text for path in CORPUS for text in path.read_text().split("-- name: ")[1:]]
     return {type(node) for text in texts for node in parse_query(text.partition("\n")[2])[1].walk()}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,9 +32,21 @@ def serve(
         ),
     ] = None,
     header: Annotated[
-        bool,
-        typer.Option("--header", help="With --new: first lines of CSV files, and keys of JSON files, are names."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--header/--no-header",
+            help="With --new: whether first lines of CSV files, and keys of JSON files, are names.",
+            show_default=False,
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help='With --new: names for the columns of a text file whose first line is a row: "mrn, visited, cost". '
+            "You can also name them in the browser.",
+            show_default=False,
+        ),
+    ] = None,
     encoding: Annotated[
         str | None,
         typer.Option(
@@ -78,7 +90,8 @@ def serve(
     from discreet.gateway.serve import check as check_isolation
 
     if new:
-        _first_run(new, policy, header=header, encoding=encoding, isolated=not not_isolated)
+        known = {"header": header, "columns": columns, "encoding": encoding}
+        _first_run(new, policy, isolated=not not_isolated, **known)
         return
     if policy is None:
         raise InvalidArgument(
@@ -105,10 +118,11 @@ def serve(
         supervisor.watch()
 
 
-def _first_run(data: list[str], policy: str | None, *, header: bool, encoding: str | None, isolated: bool) -> None:
+def _first_run(data: list[str], policy: str | None, *, isolated: bool, **known: Any) -> None:
+    """Set up and serve. `known` is what the owner knows about text files."""
     from discreet.gateway.first_run import FirstRun
 
-    first_run = FirstRun(data, policy, header=header, encoding=encoding, isolated=isolated)
+    first_run = FirstRun(data, policy, isolated=isolated, **known)
     for problem in first_run.problems:
         print(f"NOT ISOLATED: {problem}", file=sys.stderr)
     with first_run.running():

@@ -140,6 +140,31 @@ def keys_to(source: Source, table: str) -> Iterator[str]:
     yield from dict.fromkeys([*declared, *same])
 
 
+# --- names of columns ---------------------------------------------------------------------------------------
+
+
+def with_names(draft: Draft, old: Source, new: Source, table: str) -> Draft:
+    """The draft after the owner named the columns of a table. What was decided about a column stays with it. A table
+    that was left out may now have a column that is named for people.
+    """
+    names = dict(zip(old.tables[table], new.tables[table], strict=True))
+    one = draft.tables[table]
+    tables = dict(draft.tables)
+    tables[table] = replace(
+        one,
+        leads=names.get(one.leads, one.leads) if one.use == "people" else one.leads,
+        columns={names[column]: declared for column, declared in one.columns.items()},
+        as_text=frozenset(names[column] for column in one.as_text),
+    )
+    for name, other in tables.items():
+        if other.use == "through" and other.leads not in keys_to(new, name):
+            tables[name] = replace(other, use="left out", leads="", columns={})
+    if tables[table].use == "left out":
+        proposed = first_draft(new).tables[table]
+        tables[table] = replace(tables[table], use=proposed.use, leads=proposed.leads)
+    return replace(draft, tables=tables)
+
+
 # --- the steps ----------------------------------------------------------------------------------------------
 
 

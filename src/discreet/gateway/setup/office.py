@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from discreet.datasets.column_names import names_in
 from discreet.datasets.sources import Source
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.gateway.books import accounts
@@ -129,6 +130,7 @@ class FirstRun:
             if known["use"] in can:  # what is chosen is offered first: a page shows only the first ones
                 can[known["use"]] = list(dict.fromkeys([known["leads"], *can[known["use"]]]))
             text = {"untyped": name in source.untyped, "unsure": list(source.unsure_of(name))}
+            text["names"] = ", ".join(types) if source.can_name(name) else ""
             text["notes"] = list(source.texts[name].file_notes) if name in source.texts else []
             known |= {"name": name, "columns": columns, "can": can, "others": list(others.get(name, ()))}
             tables.append(known | text)
@@ -142,13 +144,15 @@ class FirstRun:
         }
 
     def choose(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Decide one step: "tables", "limits", or the columns of one table."""
+        """Decide one step: "names" of columns, "tables", "limits", or the columns of one table."""
         self._check_open()
         step, given = arguments["step"], arguments["given"]
         if not isinstance(given, dict):
             raise InvalidArgument("given is an object with the fields of the step.", code="gateway-argument")
         if step in ("tables", "some tables"):
             self.draft = drafts.with_uses(self.draft, self.source, given, is_last=step == "tables")
+        elif step == "names":
+            self._name_columns(given)
         elif step == "limits":
             self.draft = drafts.with_limits(self.draft, given)
         elif isinstance(step, dict) and isinstance(step.get("table"), str):
@@ -158,6 +162,16 @@ class FirstRun:
         else:
             raise InvalidArgument("There is no such step.", code="gateway-not-found")
         return {"chosen": True}
+
+    def _name_columns(self, given: Mapping[str, Any]) -> None:
+        """Name the columns of tables whose files have no line of names: all of them, or none if a name is wrong."""
+        source, made = self.source, self.draft
+        for table, names in given.items():
+            if not source.can_name(table):
+                raise InvalidArgument("The columns of this table have names.", code="setup-choice")
+            named = source.with_names(table, names_in(str(names)))
+            source, made = named, drafts.with_names(made, source, named, table)
+        self.source, self.draft = source, made
 
     def _check(self, made: drafts.Draft) -> str:
         text = drafts.policy_text(made, self.source, self.policy.stem, self.gateway)

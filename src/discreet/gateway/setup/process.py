@@ -37,7 +37,7 @@ def main() -> None:
     opening = json.load(sys.stdin)
     policy = Path(opening["policy"])
     try:
-        source = read_source(opening["data"], policy, header=opening["header"] or None, encoding=opening["encoding"])
+        source = read_source(opening["data"], policy, **opening["known"])
         first_run = FirstRun(
             source=source,
             policy=policy,

@@ -46,10 +46,16 @@ async def tables_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
     page, pages = _part(visit, found["tables"], TABLES)
     first = (page - 1) * TABLES
     tables = [
-        {**one, "chosen": visit.form[f"use.{first + place}"] or _use(one), "place": first + place}
+        {
+            **one,
+            "chosen": visit.form[f"use.{first + place}"] or _use(one),
+            "names": visit.form[f"names.{first + place}"] or one["names"],
+            "place": first + place,
+        }
         for place, one in enumerate(found["tables"][first : first + TABLES])
     ]
     values = {"found": found, "tables": tables, "page": page, "pages": pages, "offered": OFFERED}
+    values["is_named"] = visit.query["named"] == "yes"
     return _page(visit, "setup/tables.html", 0, refusal, **values)
 
 
@@ -59,10 +65,20 @@ def _use(one: Mapping[str, Any]) -> str:
 
 @shown_on(tables_page)
 async def choose_tables(visit: Visit) -> Reply:
-    """Store what each table of a page is. Those of the other pages stay."""
+    """Store what each table of a page is. Those of the other pages stay. After columns were named, the page is shown
+    again: which of them says whose a row is depends on their names.
+    """
     tables = (await visit.ask_vault("setup"))["tables"]
     page, pages = _part(visit, tables, TABLES)
     given = {one["name"]: visit.form[f"use.{number}"] or _use(one) for number, one in enumerate(tables)}
+    names = {one["name"]: visit.form[f"names.{number}"].strip() for number, one in enumerate(tables) if one["names"]}
+    named = {
+        one["name"]: names[one["name"]] for one in tables if names.get(one["name"]) not in (None, "", one["names"])
+    }
+    if named or visit.form["naming"]:
+        await visit.ask_vault("setup_choose", step="some tables", given=given)
+        await visit.ask_vault("setup_choose", step="names", given=named)
+        return visit.go("/setup", page=page, named="yes" if named else "no")
     await visit.ask_vault("setup_choose", step="tables" if page == pages else "some tables", given=given)
     return visit.go("/setup", page=page + 1) if page < pages else visit.go("/setup/columns/1")
 

@@ -1,4 +1,4 @@
--- Sixty everyday questions about the clinic of `discreet demo`. `python examples/questions.py` asks all of them.
+-- Sixty everyday questions about the clinic of `discreet demo`. `python examples/sql/questions.py` asks all of them.
 
 -- How many visits were there?
 SELECT COUNT(*) AS visits FROM visits;

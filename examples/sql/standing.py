@@ -1,6 +1,6 @@
 """A clinic that publishes its visits every month: one charge for a year, and running totals that add up.
 
-Run it with `python examples/standing.py`. It writes to a temporary folder only.
+Run it with `python examples/sql/standing.py`. It writes to a temporary folder only.
 """
 
 from __future__ import annotations

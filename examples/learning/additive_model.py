@@ -1,6 +1,6 @@
 """An additive model: what each column adds to the prediction, learned privately, drawn and edited.
 
-Run it with `python examples/additive_model.py`. It saves a picture of the shapes if matplotlib is installed.
+Run it with `python examples/learning/additive_model.py`. It saves a picture of the shapes if matplotlib is installed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Train models where the rows are: Spark's executors sum them up, and noise is added to the exact sums.
 
-Run it with `python examples/learn_on_spark.py`; it needs `pip install "discreet[spark]"` and Java 17.
+Run it with `python examples/learning/learn_on_spark.py`; it needs `pip install "discreet[spark]"` and Java 17.
 """
 
 from __future__ import annotations

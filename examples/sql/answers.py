@@ -1,6 +1,6 @@
 """A morning of questions: what earlier answers imply is free, and of all else only the missing part is paid.
 
-Run it with `python examples/answers.py`. It writes to a temporary folder only.
+Run it with `python examples/sql/answers.py`. It writes to a temporary folder only.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A clinic whose owner declares nothing but who a patient is. Limits on what one person adds are found privately.
 
-Run it with `python examples/nothing_declared.py`. It writes to a temporary folder only.
+Run it with `python examples/sql/nothing_declared.py`. It writes to a temporary folder only.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A clinic whose owner knows little about the data: automatic bounds, and prescriptions that lead to people by visits.
 
-Run it with `python examples/bounds_found.py`. It writes to a temporary folder only.
+Run it with `python examples/sql/bounds_found.py`. It writes to a temporary folder only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The package as a user gets it: built, compared with the source, installed from the wheel alone, and with each extra.
 
-`make wheel`, or `python tests/wheel.py [extra …]`: every extra gets an environment of its own in a folder that is
-removed again, and does its part there. torch is left out, as its newest build brings gigabytes.
+`make wheel`, or `python -m tests.package.wheel [extra …]`: every extra gets an environment of its own in a folder that
+is removed again, and does its part there. torch is left out, as its newest build brings gigabytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import venv
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 WORKS = {
     "": """
 import discreet as dp

@@ -1,7 +1,7 @@
 """The quick tests on every supported Python that this machine has, with the wheel as a user installs it.
 
-`make pythons`, or `python -m tests.pythons [3.13 …] [tests/ledger …]`: each version gets an environment of its own in
-`build/pythons/`, which the next run uses again. Versions that are not found are named, and are no failure.
+`make pythons`, or `python -m tests.package.pythons [3.13 …] [tests/ledger …]`: each version gets an environment of its
+own in `build/pythons/`, which the next run uses again. Versions that are not found are named, and are no failure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The image of `deploy/Containerfile`, built, and run as its users: `make image`, as root, with buildah.
 
-`python -m tests.image [BASE]`: BASE is an image with Python. Without one, it is made from Debian by debootstrap, for
-machines that reach no registry of images.
+`python -m tests.package.image [BASE]`: BASE is an image with Python. Without one, it is made from Debian by
+debootstrap, for machines that reach no registry of images.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 
 from discreet import __version__
 
-from .gateway.house import House
-from .gateway.served import give_to_vault
+from ..gateway.house import House
+from ..gateway.served import give_to_vault
 from .wheel import ROOT
 
 NAME, OWN_BASE = "localhost/discreet-tested", "localhost/discreet-base"

@@ -1,6 +1,6 @@
 """Train models on a table without exposing anyone, charged to one ledger.
 
-Run it with `python examples/learning.py`.
+Run it with `python examples/learning/learning.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Ask the sixty everyday questions of `questions.sql`, each with ε = 1, and compare with the exact answers.
 
-`python examples/questions.py` prints a table: what was asked, what came back, and the median relative error. The truth
-comes from plain DuckDB on the same text. With real people, nobody may see it.
+`python examples/sql/questions.py` prints a table: what was asked, what came back, and the median relative error. The
+truth comes from plain DuckDB on the same text. With real people, nobody may see it.
 """
 
 import math
