@@ -240,7 +240,7 @@ def test_a_chart_shows_every_useful_width(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_one_number_of_questions_is_drawn_with_more_and_fewer(tmp_path: Path) -> None:
-    figure = plan_plot(plan(10**6, 1000, methods=["gaussian"]), tmp_path / "widths.svg")
+    figure = plan(10**6, 1000, methods=["gaussian"]).plot(tmp_path / "widths.svg")
     [line] = figure.axes[0].get_lines()
     assert list(line.get_xdata()) == [10, 100, 1000, 10**4, 10**5]
 

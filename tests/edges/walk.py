@@ -148,7 +148,7 @@ def _memory(one: Any) -> Iterator[bytes]:
         if one.dtype.kind != "O":
             yield one.tobytes()
         if one.dtype.kind == "U":
-            yield "\0".join(map(str, one.ravel())).encode()
+            yield one.tobytes().decode("utf-32-le", "replace").encode()  # it may be made by np.empty
     for buffer in _buffers(one):
         yield buffer.to_pybytes()
     if type(one).__module__.startswith(("pandas.", "polars.")) and hasattr(one, "to_numpy"):

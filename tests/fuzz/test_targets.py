@@ -320,7 +320,7 @@ def test_bugs_around_the_wire_are_seen(tmp_path: Path, monkeypatch: pytest.Monke
         for bug, requests, kind in (
             (a_second_report_is_counted, twice, "POST /v1/report of the shuffler answers 200, not [409]"),
             (what_is_malformed_is_counted, stranger, "the shuffler counts others than it should"),
-            (the_server_fails, twice, "KeyError from shuffler_service.py, write"),
+            (the_server_fails, twice, "KeyError from shuffler.py, write"),
             (a_second_batch_is_taken, batches, "the analyzer keeps another batch than it took"),
         ):
             target.check(requests)

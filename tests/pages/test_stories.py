@@ -63,8 +63,7 @@ def test_a_story_says_what_it_should_and_leaves_only_its_pictures(story: Path, t
     for said in SAID[story.stem]:
         assert re.search(said, done.stdout), f"{said} is not in:\n{done.stdout}"
     named = re.search(r"files written: (.*)\n$", done.stdout)
-    assert named is not None
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(named[1].split(", "))
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(named[1].split(", ") if named else [])
     for picture in tmp_path.iterdir():
         assert picture.read_bytes().startswith(b"\x89PNG")
 

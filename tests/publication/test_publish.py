@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -223,7 +224,7 @@ def test_nothing_that_is_not_charged_is_written(clinic: Path, plan: Plan) -> Non
         text = (clinic / "out" / file).read_text()
         assert str(clinic) not in text
         assert "visits.parquet" not in text
-        assert f"{size}" not in text
+        assert not re.search(rf"(?<![0-9a-f]){size}(?![0-9a-f])", text)  # it may be a part of a digest
     proof = json.loads((clinic / "out" / "proof.json").read_text())
     assert "time" not in proof["receipts"][0]
     assert len(proof["date"]) == 10

@@ -141,7 +141,8 @@ def test_explain_says_what_is_found_first_and_what_it_costs(ask: Asked, delta: f
     part = float(line.split("ε = ")[1].split()[0])
     ask(table, 1, delta)
     *found, _ = [entry for entry in ledger.entries() if not entry.asked.startswith("how many values")]
-    assert sum(float(entry.guarantee.epsilon_at(delta=delta)) for entry in found) == pytest.approx(part, rel=1e-3)
+    spent = sum(float(entry.guarantee.epsilon_at(delta=delta)) for entry in found)
+    assert spent == pytest.approx(part, rel=1e-3) or ("and more if there are few groups" in line and part < spent < 1)
 
 
 # --- nothing is read before its bounds are found ----------------------------------------------------------------

@@ -283,6 +283,8 @@ def of_rows(name: str, run: Callable[[Any], Any], most: float | None, **given: A
     given.setdefault(
         "heavy", 2 if name.startswith(("Gaussian", "KMeans", "PCA", "Standard")) and name != "PCA.fit" else 1
     )
+    if name.startswith("GaussianMixture"):  # each corner may tip the next step of a fit to its other side
+        given.setdefault("extremes", (*CORNERS, [1.0, -1.0], [-1.0, 1.0]))
     return Call(
         name=name, covers=given.pop("covers", (f"learn.{name}",)), base=given.pop("base", ROWS), run=run, most=most,
         moved=given.pop("moved", largest), containers=given.pop("containers", rows_in(2)),

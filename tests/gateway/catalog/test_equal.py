@@ -95,6 +95,8 @@ def test_all_recorded_statements_are_equal(catalog: Catalog, install) -> None:
     ours, wrong, honest = Ours(catalog, READER), [], set()
     with real_server(CLINIC) as real:
         for clients, sql, parameters in recorded():
+            if "server_version_num" in sql:  # which patch is installed here
+                continue
             theirs = real.answer(sql, parameters)
             equal = same(theirs, ours.answer(sql, parameters, real.numbers), sql)
             why = reason_of(sql)

@@ -152,7 +152,7 @@ def check(gateway: Served, task: dict[str, Any], saw: dict[str, Any], *, in_word
 @pytest.mark.parametrize("name", PYTHONS)
 def test_a_client_in_python(name, gateway, task, python, install):
     if name.startswith("odbc"):
-        install(lambda: Path("/usr/lib").glob("*/odbc/psqlodbcw.so"), "odbc-postgresql", "unixodbc")
+        install(lambda: [*Path("/usr/lib").glob("*/odbc/psqlodbcw.so")], "odbc-postgresql", "unixodbc")
     if name in IN_WORDS:
         task |= {
             "ask": f"SET discreet.epsilon = 0.1; {QUESTION}",

@@ -92,7 +92,8 @@ def explain_plan(
         whole = "all of it" if decided.price is None else f"a part of it: {plan.cost} would buy the same without"
         described["known"] = f"from {receipts_text(decided.receipts)}, {whole}"
     if first := data.get("found_first"):
-        described["found first"] = f"{', '.join(first)}, for ε = {float(plan.spent_first):.4g} of it"
+        more = ", and more if there are few groups" if limits and enough else ""
+        described["found first"] = f"{', '.join(first)}, for ε = {float(plan.spent_first):.4g} of it{more}"
         if not limits:
             described[""] = "(until then, errors are shown for public defaults)"
     if "fits" in data:
