@@ -13,7 +13,6 @@ from discreet import extras
 from discreet.adaptive import published
 from discreet.adaptive.concentration import deviation
 from discreet.adaptive.holdouts import GuessAndCheck, honest_tolerance
-from discreet.adaptive.pictures import plan_plot
 from discreet.adaptive.planning import HOLDOUT, STUDY, StudyPlan, plan, rows_needed
 from discreet.adaptive.studies import METHODS, method_for
 from discreet.errors import InvalidArgument, MissingExtra
