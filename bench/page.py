@@ -1,8 +1,8 @@
 """Makes docs/benchmarks/ from the output of the benchmarks: a page for each theme, and an index with the main results.
 
 `python -m bench.page all` runs every benchmark, which takes hours. `python -m bench.page samplers sql` runs only these.
-The output of a benchmark is stored in `bench/results` as its section, with the day and the machine. If a benchmark
-fails or its device is missing, the old section stays. `python -m bench.page` makes the pages from the stored sections.
+The output of a benchmark is stored in `bench/results` as its section, with the day, the machine, how long it took and how
+much else ran there. If a benchmark fails or its device is missing, the old section stays. `python -m bench.page` makes the pages from the stored sections.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 
 import discreet as dp
 from bench import charts, headlines, peers
+from bench.quiet import Watch, adopt
 
 HERE = Path(__file__).resolve().parent
 RESULTS, PAGES = HERE / "results", HERE.parent / "docs" / "benchmarks"
@@ -186,7 +187,8 @@ TOP = """# Benchmarks
 
 Each section of these pages is the output of one script in `bench/`. It runs one task with discreet and with its peers,
 on one core unless it says otherwise. Absolute speeds depend on the machine, so compare the ratios within one run, and
-treat differences below a factor of 1.5 as noise. Benchmarks are not tests: many have goals, and we say which we missed.
+treat differences below a factor of 1.5 as noise. The last line of a section says when and where it was measured, how long
+it took, and how much of the machine something else used meanwhile. Benchmarks are not tests: many have goals, and we say which we missed.
 
 ## Main results
 {headlines}
@@ -208,19 +210,21 @@ def measured(name: str) -> int:
         peers.tried(peer)
     print(f"== python -m bench.{script} {' '.join(words)}", file=sys.stderr, flush=True)
     command = [sys.executable, "-m", f"bench.{script}", *words]
+    watch = Watch.start()
     done = subprocess.run(command, cwd=HERE.parent, stdout=subprocess.PIPE, text=True)
     if done.returncode not in (0, REFUTED):
         print(done.stdout, file=sys.stderr)
         print(f"{name} ended with {done.returncode}; its section stays as it was", file=sys.stderr, flush=True)
         return done.returncode
     place(name).parent.mkdir(parents=True, exist_ok=True)
-    place(name).write_text(f"{done.stdout.strip()}\n\n{where()}\n", "utf-8")
+    place(name).write_text(f"{done.stdout.strip()}\n\n{where(watch)}\n", "utf-8")
     return done.returncode
 
 
-def where() -> str:
+def where(watch: Watch) -> str:
+    """When and on what a section was measured, how long that took, and how quiet the machine was."""
     system = f"{platform.system()} on {platform.machine()}, {os.cpu_count()} cores"
-    return f"*{date.today()}, discreet {dp.__version__}, Python {platform.python_version()}, {system}.*"
+    return f"*{date.today()}, discreet {dp.__version__}, Python {platform.python_version()}, {system}; {watch.said()}.*"
 
 
 def place(name: str) -> Path:
@@ -279,6 +283,7 @@ def pages() -> dict[str, str]:
 
 
 def main(names: list[str]) -> int:
+    adopt()
     wrong = [name for name in names if measured(name) not in (0, NOTHING)]
     charts.draw(stored)
     PAGES.mkdir(exist_ok=True)

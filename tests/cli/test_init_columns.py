@@ -39,7 +39,7 @@ def test_one_command_names_the_columns_of_a_file_without_names(
 ) -> None:
     """The person is known by the name, nothing about names is left to decide, and the first line is a row."""
     policy = tmp_path / "policy.toml"
-    init_command.main(write(tmp_path, stays=stays()), policy, columns=NAMES)
+    init_command.main(write(tmp_path, stays=stays()), policy, columns=[NAMES])
     said = capsys.readouterr().out
     assert "column1" not in said
     assert "Decide about stays: days and months of visited cannot be told apart." in said
@@ -62,7 +62,7 @@ def test_one_command_names_the_columns_of_a_file_without_names(
 
 def test_names_are_those_of_the_one_file_without_names(tmp_path: Path) -> None:
     data = write(tmp_path, patients="mrn;age\n" + "M1;30\n" * 20, stays=stays())
-    made = read_source(data, tmp_path / "policy.toml", columns=NAMES)
+    made = read_source(data, tmp_path / "policy.toml", columns=[NAMES])
     assert list(made.tables["patients"]) == ["mrn", "age"]
     assert list(made.tables["stays"]) == ["mrn", "visited", "ward", "cost"]
 
@@ -72,7 +72,7 @@ def test_an_owner_who_names_columns_says_that_the_first_line_is_a_row(tmp_path: 
     data = write(tmp_path, wards="north,anna\nsouth,ben\n" * 20)
     with refuses(InvalidArgument, "command-header"):
         read_source(data, tmp_path / "policy.toml")
-    made = read_source(data, tmp_path / "policy.toml", columns="ward, patient")
+    made = read_source(data, tmp_path / "policy.toml", columns=["ward, patient"])
     assert made.tables == {"wards": {"ward": "text", "patient": "text"}}
     assert made.format_of("wards")["header"] is False
 
@@ -94,14 +94,14 @@ def test_an_owner_who_names_columns_says_that_the_first_line_is_a_row(tmp_path: 
 def test_wrong_names_are_refused_and_neither_they_nor_cells_are_quoted(names: str, tmp_path: Path) -> None:
     """A row that is pasted in their place must not get into a policy or a log."""
     with refuses(InvalidArgument, "column-names") as refused:
-        init_command.main(write(tmp_path, stays=stays()), tmp_path / "policy.toml", columns=names)
+        init_command.main(write(tmp_path, stays=stays()), tmp_path / "policy.toml", columns=[names])
     assert CANARY not in str(refused.value)
     assert [one.name for one in tmp_path.iterdir()] == ["stays.txt"]
 
 
 def test_the_number_of_columns_is_said(tmp_path: Path) -> None:
     with refuses(InvalidArgument, "column-names") as refused:
-        read_source(write(tmp_path, stays=stays()), tmp_path / "policy.toml", columns="mrn, cost")
+        read_source(write(tmp_path, stays=stays()), tmp_path / "policy.toml", columns=["mrn, cost"])
     assert "stays has 4 columns, and 2 names are given" in str(refused.value)
 
 
@@ -127,12 +127,66 @@ def test_columns_that_have_names_are_not_named(data: list[str], more: Any, tmp_p
     before = sorted(tmp_path.iterdir())
     words = [one if "://" in one else str(tmp_path / one) for one in data]
     with refuses(InvalidArgument, "command-columns") as refused:
-        read_source(words, tmp_path / "policy.toml", columns=NAMES, **more)
+        read_source(words, tmp_path / "policy.toml", columns=[NAMES], **more)
     assert CANARY not in str(refused.value)
     assert sorted(tmp_path.iterdir()) == before
 
 
 def test_an_owner_may_insist_that_the_first_line_is_a_row(tmp_path: Path) -> None:
     data = write(tmp_path, named="id;day;place;price\n" + stays())
-    made = read_source(data, tmp_path / "policy.toml", header=False, columns=NAMES)
+    made = read_source(data, tmp_path / "policy.toml", header=False, columns=[NAMES])
     assert list(made.tables["named"]) == ["mrn", "visited", "ward", "cost"]
+
+
+def test_one_command_names_the_columns_of_several_files(tmp_path: Path) -> None:
+    """By table or by file, and one of them without: that is the one that is left."""
+    data = write(
+        tmp_path, stays=stays(), labs="M1;7;0.5\n" * 20, wards="W1;north\n" * 20, patients="mrn;age\n" + "M1;30\n" * 20
+    )
+    given = ["code, name", "labs.txt: mrn, test, value", "stays: mrn, visited, ward, cost"]
+    made = read_source(data, tmp_path / "policy.toml", columns=given)
+    assert {table: list(types) for table, types in made.tables.items()} == {
+        "stays": ["mrn", "visited", "ward", "cost"],
+        "labs": ["mrn", "test", "value"],
+        "wards": ["code", "name"],
+        "patients": ["mrn", "age"],
+    }
+    assert not any(made.is_nameless(table) for table in made.tables)
+
+
+def test_names_with_a_table_leave_the_first_lines_of_others_alone(tmp_path: Path) -> None:
+    """Only where columns are named, a first line that may be names is a row."""
+    data = write(tmp_path, wards="north,anna\nsouth,ben\n" * 20, teams="red,carl\nblue,dora\n" * 20)
+    with refuses(InvalidArgument, "command-header"):
+        read_source(data, tmp_path / "policy.toml", columns=["wards: ward, nurse"])
+    made = read_source(data, tmp_path / "policy.toml", columns=["wards: ward, nurse", "teams: team, head"])
+    assert list(made.tables["teams"]) == ["team", "head"]
+
+
+def test_a_name_with_a_colon_follows_its_table(tmp_path: Path) -> None:
+    made = read_source(
+        write(tmp_path, stays=stays()), tmp_path / "p.toml", columns=["stays: id:mrn, visited, ward, a:b"]
+    )
+    assert list(made.tables["stays"]) == ["id:mrn", "visited", "ward", "a:b"]
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ([f"M{CANARY}: mrn, visited, ward, cost"], "column-names"),
+        (["stays: mrn, visited, ward, cost", "stays.txt: a, b, c, d"], "column-names"),
+        ([NAMES, NAMES], "column-names"),
+        (["stays: mrn, visited, ward"], "column-names"),
+        (["stays:"], "column-names"),
+        (["patients: mrn, age"], "command-columns"),
+        ([NAMES, "stays: mrn, visited, ward, cost"], "command-columns"),
+        (["numbers: mrn"], "command-columns"),
+    ],
+)
+def test_names_of_several_files_are_refused_if_they_are_wrong(given: list[str], code: str, tmp_path: Path) -> None:
+    data = write(tmp_path, stays=stays(), patients="mrn;age\n" + "M1;30\n" * 20)
+    pyarrow.parquet.write_table(pa.table({"mrn": [1]}), tmp_path / "numbers.parquet")
+    with refuses(InvalidArgument, code) as refused:
+        read_source([*data, str(tmp_path / "numbers.parquet")], tmp_path / "policy.toml", columns=given)
+    assert CANARY not in str(refused.value)
+    assert not (tmp_path / "policy.toml").exists()

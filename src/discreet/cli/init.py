@@ -48,9 +48,10 @@ def init(
         ),
     ] = None,
     columns: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            help='Names for the columns of a text file whose first line is a row: "mrn, visited, ward, cost".',
+            help='Names for the columns of a text file whose first line is a row: "mrn, visited, ward, cost". '
+            'Repeat it for several files, with the table: "stays: mrn, visited, ward, cost".',
             show_default=False,
         ),
     ] = None,
@@ -74,12 +75,13 @@ def init(
       $ discreet init visits.parquet --person patient_id
       $ discreet init visits.csv.gz people.csv --out clinic.toml
       $ discreet init stays.txt --columns "mrn, admitted, ward, cost"
+      $ discreet init stays.txt labs.txt --columns "stays: mrn, ward, cost" --columns "labs: mrn, value"
       $ discreet init postgresql://localhost/clinic
 
     Then look at what is left to decide: discreet check policy.toml. All of a policy: docs/sql.md
     """
     known = {"header": header, "separator": separator, "encoding": encoding, "names_only": names_only}
-    main(data, out, person=person, columns=columns, **known)
+    main(data, out, person=person, columns=columns or (), **known)
 
 
 def main(data: Sequence[str | Path], out: Path, *, person: str | None = None, **known: Any) -> None:

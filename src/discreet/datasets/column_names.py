@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from discreet.errors import InvalidArgument
 
@@ -29,6 +30,37 @@ def names_in(text: str) -> tuple[str, ...]:
             code="column-names",
         )
     return names
+
+
+def names_of_tables(given: Sequence[str], paths: Mapping[str, Path]) -> dict[str | None, tuple[str, ...]]:
+    """Names of columns by their tables, from "stays: mrn, ward" or "stays.txt: mrn, ward". Without a table, they are
+    those of the only file that has none, and stand under None. `paths` are the files of the tables.
+    """
+    tables = {word: table for table, path in paths.items() for word in (str(path), path.name)} | {
+        one: one for one in paths
+    }
+    found: dict[str | None, tuple[str, ...]] = {}
+    for text in given:
+        first, comma, others = text.partition(",")
+        table, colon, name = first.partition(":")
+        names = names_in((name if colon else first) + comma + others)
+        if colon and table.strip() not in tables:
+            raise InvalidArgument(
+                f"Before a colon, --columns has a table: {', '.join(paths)}. If the name of a column has a colon, "
+                f'write the table before it: "{next(iter(paths))}: …".',
+                code="column-names",
+            )
+        known = tables[table.strip()] if colon else None
+        if known in found:
+            raise InvalidArgument(
+                f"--columns names the columns of {known} twice. Leave out one of them."
+                if known
+                else "--columns is given twice without a table. Write the table before the names: "
+                f'--columns "{next(iter(paths))}: mrn, ward, cost".',
+                code="column-names",
+            )
+        found[known] = names
+    return dict(sorted(found.items(), key=lambda one: one[0] is None))
 
 
 def check_count(names: Sequence[str], count: int, table: str) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from discreet.datasets.column_names import check_count, names_in
+from discreet.datasets.column_names import check_count, names_of_tables
 from discreet.datasets.text_copies import TextCopy, check_encoding, count_unreadable, refuse_wide, write_copy
 from discreet.datasets.text_drafts import NOTABLE, ROWS, TextDraft, draft_names, draft_text
 from discreet.engines.configuration import URLS
@@ -108,17 +108,16 @@ def read_source(
     separator: str | None = None,
     encoding: str | None = None,
     names_only: bool = False,
-    columns: str | None = None,
+    columns: Sequence[str] = (),
 ) -> Source:
     """The tables in files and folders, or in a PostgreSQL database. Rows are read for the types of text files only, and
     not even for those if `names_only`. A file in another `encoding` is copied, next to the policy. `columns` are names
-    for the file that has no line of names, separated by commas.
+    for files that have no line of names: "mrn, ward" for the only one, or "stays.txt: mrn, ward" for each.
     """
-    names = None if columns is None else names_in(columns)
     if is_database(words):
         if len(words) != 1:
             raise InvalidArgument("Name one database, or files: one URL at a time.", code="setup-source")
-        if names is not None:
+        if columns:
             raise _not_to_name("The columns of a database have names")
         found = read_catalog(words[0])
         return Source(
@@ -128,19 +127,20 @@ def read_source(
             left_out=found.left_out,
             foreign_keys=found.foreign_keys,
         )
-    if names is not None and (header or names_only):
+    if columns and (header or names_only):
         said = "--header says that the first line of a file is its names"
         raise _not_to_name("--names-only reads the line of names" if names_only else said)
     paths, copies = _name_tables([Path(word) for word in words]), dict[str, TextCopy]()
-    if names is not None and not any(map(text_files_in, paths.values())):
+    names = names_of_tables(columns, paths)
+    if names and not any(text_files_in(path) for table, path in paths.items() if table in names or None in names):
         raise _not_to_name("The columns of Parquet and JSON files have names")
     known: dict[str, Any] = {"header": header, "separator": separator}
     try:
         if encoding is not None:
             _copy_files(paths, check_encoding(encoding), policy, copies, look=not names_only)
-        made = _read_files(paths, policy, names_only=names_only, is_row=names is not None, **known)
-        if names is not None:
-            made = made.with_names(_nameless_of(made), names)
+        made = _read_files(paths, policy, names_only=names_only, named=names, **known)
+        for table, given in names.items():
+            made = made.with_names(_nameless_of(made, table), given)
     except BaseException:
         Source(places={}, tables={}, copies=copies).remove_copies()
         raise
@@ -178,23 +178,22 @@ def _not_to_name(why: str) -> InvalidArgument:
     )
 
 
-def _nameless_of(source: Source) -> str:
-    """The one table whose file has no line of names."""
-    found = [table for table in source.tables if source.is_nameless(table)]
-    if not found:
+def _nameless_of(source: Source, table: str | None) -> str:
+    """The given table, whose file has no line of names, or the only one of these."""
+    found = [one for one in source.tables if source.is_nameless(one)]
+    if not found or table not in (None, *found):
         raise InvalidArgument(
-            "The first line seems to be the names of the columns. Leave out --columns; or, if it is a row, add "
-            "--no-header.",
+            f"The first line{f' of {table}' if table else ''} seems to be the names of the columns. Leave out its "
+            "--columns; or, if it is a row, add --no-header.",
             code="command-columns",
         )
-    if len(found) > 1:
+    if table is None and len(found) > 1:
         raise InvalidArgument(
-            f"--columns names the columns of one file, and the first lines of several may be rows: {', '.join(found)}. "
-            "Give --columns for one of them alone, and write the names of the others into the policy, or name all in "
-            "a browser: discreet serve --new.",
+            f"The first lines of several files may be rows: {', '.join(found)}. Give --columns for each of them, with "
+            f'the name of the table: --columns "{found[0]}: mrn, ward, cost".',
             code="command-columns",
         )
-    return found[0]
+    return table or found[0]
 
 
 def _read_files(
@@ -204,7 +203,7 @@ def _read_files(
     header: bool | None,
     separator: str | None,
     names_only: bool,
-    is_row: bool,
+    named: Collection[str | None],
 ) -> Source:
     texts, tables = {}, {}
     for name, path in paths.items():
@@ -213,7 +212,7 @@ def _read_files(
             texts[name] = (
                 draft_names(name, path, files, **known)
                 if names_only
-                else draft_text(name, path, files, is_row=is_row, **known)
+                else draft_text(name, path, files, is_row=bool({None, name}.intersection(named)), **known)
             )
             tables[name] = dict(texts[name].types)
         elif not has_types(path) and names_only:

@@ -27,8 +27,9 @@ COMMANDS = {
     "command-columns": Explained(
         '`discreet init people.csv --columns "mrn, age"` for a file that has names, for a database, for two files '
         "without names, or with `--header` or `--names-only`",
-        "The option names the columns of one text file whose first line is a row.",
-        "the same without `--columns`, or with `--no-header` if the first line is a row",
+        "The option names the columns of a text file whose first line is a row.",
+        '`--columns "people: mrn, age"` for one of several files; otherwise the same without `--columns`, or with '
+        "`--no-header` if the first line is a row",
     ),
     "command-limit": Explained(
         '`discreet ledger clinic.ledger --raise "why"`, or `--raise` together with `--renew`',

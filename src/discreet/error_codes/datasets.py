@@ -30,7 +30,7 @@ POLICY = {
     ),
     "column-names": Explained(
         '`discreet init stays.txt --columns "mrn, ward, ward"`, or another number of names than the file has columns; '
-        "the same in a first run",
+        "the same in a first run; names for a table that is not there, or twice for one",
         "Each column needs a name of its own, with a letter in it.",
         '`--columns "mrn, ward, cost"` for a file with three columns',
     ),

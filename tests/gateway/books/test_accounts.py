@@ -11,6 +11,7 @@ import discreet as dp
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.gateway.books import accounts, audit, limits
 from discreet.gateway.books.tokens import COMMAND_LINE
+from discreet.gateway.console.pages.accounts import with_spent
 
 from ...refusing import refuses
 from ..clinics import Clinic, at_once
@@ -33,6 +34,30 @@ def test_a_limit_is_of_the_kind_of_the_ledger(clinic_with: Callable[..., Clinic]
     with refuses(InvalidArgument, "ledger-limit-kind"):
         pure.open("bob", epsilon=2, delta=1e-7)
     assert pure.office.ledger.analysts == ("alice",)
+
+
+def test_what_an_account_spent_is_its_own_also_if_it_may_spend_more_than_the_data_set(clinic: Clinic) -> None:
+    clinic.open("alice", epsilon=50)
+    clinic.open("bob", epsilon=5)
+    clinic.open("sam", "steward")
+    clinic.office.ledger.for_analyst("bob").charge(dp.Pure(epsilon=4), asked="a question")
+    clinic.office.ledger.for_analyst("alice").charge(dp.Pure(epsilon=1), asked="a question")
+    listed = {one["name"]: one for one in clinic.do("accounts")["accounts"]}
+    assert {name: one["spent"] for name, one in listed.items()} == {"alice": 1.0, "bob": 4.0, "sam": None}
+    assert listed["alice"]["remaining"]["epsilon"] == 5.0
+    shown = {name: with_spent(one) for name, one in listed.items()}
+    assert [shown[name]["spent"] for name in ("alice", "bob", "sam")] == [1.0, 4.0, None]
+    assert (shown["alice"]["most"], shown["alice"]["left"]) == (50.0, 5.0)
+
+
+def test_what_is_spent_of_a_limit_without_epsilon_has_no_meter(clinic_with: Callable[..., Clinic]) -> None:
+    clinic = clinic_with(limit=dp.ZeroConcentrated(rho=2))
+    clinic.office.ledger.for_analyst("alice", limit=dp.ZeroConcentrated(rho=1))
+    clinic.open("alice", epsilon=None)
+    clinic.office.ledger.for_analyst("alice").charge(dp.ZeroConcentrated(rho=0.25), asked="a question")
+    [found] = clinic.do("accounts")["accounts"]
+    assert found["spent"] == pytest.approx(0.25)
+    assert (with_spent(found)["spent"], with_spent(found)["most"]) == (None, None)
 
 
 def test_an_analyst_needs_a_limit_and_a_steward_has_none(clinic: Clinic) -> None:

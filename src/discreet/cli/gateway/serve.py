@@ -40,10 +40,11 @@ def serve(
         ),
     ] = None,
     columns: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             help='With --new: names for the columns of a text file whose first line is a row: "mrn, visited, cost". '
-            "You can also name them in the browser.",
+            'Repeat it for several files, with the table: "stays: mrn, visited, cost". You can also name them in the '
+            "browser.",
             show_default=False,
         ),
     ] = None,
@@ -90,7 +91,7 @@ def serve(
     from discreet.gateway.serve import check as check_isolation
 
     if new:
-        known = {"header": header, "columns": columns, "encoding": encoding}
+        known = {"header": header, "columns": columns or (), "encoding": encoding}
         _first_run(new, policy, isolated=not not_isolated, **known)
         return
     if policy is None:

@@ -25,6 +25,7 @@ from discreet.gateway.settings import Settings, seconds_in
 from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Ledger
 from discreet.ledger.accounts import size_of
+from discreet.ledger.reports.course import stage_at
 
 LONGEST_PAGE = 1000
 """The most lines of a record in one reply."""
@@ -156,6 +157,12 @@ def _left(view: Ledger, as_of: int | None) -> Guarantee | None:
     return view.remaining if as_of is None else view.remaining_at(as_of)
 
 
+def _spent(view: Ledger, last: int) -> float:
+    """What an account has used of its own limit, in the unit of that limit."""
+    stage = stage_at(view, last)
+    return 0.0 if stage is None else float(stage.limit - stage.left)
+
+
 def _warning(office: Office, name: str, *, fresh: bool = True) -> dict[str, str]:
     """That an account may spend more than the data set has left. If its limit is not `fresh`, some of it may be spent:
     then only that its limit is above that of the data set.
@@ -195,6 +202,7 @@ def list_accounts(office: Office, caller: Caller, arguments: Mapping[str, Any]) 
         known, stopped = accounts.all_accounts(execute), _is_stopped(office, execute)
         valid = [one.account for one in tokens.tokens_of(execute) if not one.revoked and one.expires > now]
     charged, as_of = set(office.ledger.analysts), office.as_of()
+    last = office.ledger.count if as_of is None else as_of
 
     def alert(name: str, view: Ledger) -> str | None:
         return limits.alert_of(office.settings, name, _left(view, as_of), view.limit) if name in alerted else None
@@ -209,6 +217,7 @@ def list_accounts(office: Office, caller: Caller, arguments: Mapping[str, Any]) 
                 "suspended": account.suspended,
                 "limit": None if view is None else guarantee_numbers(view.limit),
                 "remaining": None if view is None else guarantee_numbers(_left(view, as_of)),
+                "spent": None if view is None else _spent(view, last),
                 "tokens": valid.count(account.name),
                 "alert": None if view is None else alert(account.name, view),
             }

@@ -56,10 +56,9 @@ async def accounts_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
 
 
 def with_spent(one: Mapping[str, Any]) -> dict[str, Any]:
-    """An account with what it has spent. With a limit in ε, that is what is missing of it."""
+    """An account with what its page shows of a limit in ε, and nothing of others."""
     limit, left = ((one[key] or {}).get("epsilon") for key in ("limit", "remaining"))
-    spent = None if limit is None else max(0.0, limit - (left or 0.0))
-    return {**one, "most": limit, "left": left, "spent": spent}
+    return {**one, "most": limit, "left": left, "spent": None if limit is None else one["spent"]}
 
 
 @shown_on(accounts_page)
