@@ -1,8 +1,9 @@
 """Makes docs/benchmarks/ from the output of the benchmarks: a page for each theme, and an index with the main results.
 
 `python -m bench.page all` runs every benchmark, which takes hours. `python -m bench.page samplers sql` runs only these.
-The output of a benchmark is stored in `bench/results` as its section, with the day, the machine, how long it took and how
-much else ran there. If a benchmark fails or its device is missing, the old section stays. `python -m bench.page` makes the pages from the stored sections.
+The output of a benchmark is stored in `bench/results` as its section, with the day, the machine, how long it took and
+how much else ran there. If a benchmark fails or its device is missing, the old section stays. `python -m bench.page`
+makes the pages from the stored sections.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 
 import discreet as dp
 from bench import charts, headlines, peers
-from bench.quiet import Watch, adopt
+from bench.quiet import Watch, adopt, reap
 
 HERE = Path(__file__).resolve().parent
 RESULTS, PAGES = HERE / "results", HERE.parent / "docs" / "benchmarks"
@@ -187,8 +188,9 @@ TOP = """# Benchmarks
 
 Each section of these pages is the output of one script in `bench/`. It runs one task with discreet and with its peers,
 on one core unless it says otherwise. Absolute speeds depend on the machine, so compare the ratios within one run, and
-treat differences below a factor of 1.5 as noise. The last line of a section says when and where it was measured, how long
-it took, and how much of the machine something else used meanwhile. Benchmarks are not tests: many have goals, and we say which we missed.
+treat differences below a factor of 1.5 as noise. The last line of a section says when and where it was measured, how
+long that took, and how much of the machine something else used meanwhile. Benchmarks are not tests: many have goals,
+and we say which we missed.
 
 ## Main results
 {headlines}
@@ -212,6 +214,7 @@ def measured(name: str) -> int:
     command = [sys.executable, "-m", f"bench.{script}", *words]
     watch = Watch.start()
     done = subprocess.run(command, cwd=HERE.parent, stdout=subprocess.PIPE, text=True)
+    reap()
     if done.returncode not in (0, REFUTED):
         print(done.stdout, file=sys.stderr)
         print(f"{name} ended with {done.returncode}; its section stays as it was", file=sys.stderr, flush=True)

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 STAT = Path("/proc/stat")
-SUBREAPER = 36
+SET_SUBREAPER, GET_SUBREAPER = 36, 37
 """What Linux calls a process that takes over the children of its children when those end: PR_SET_CHILD_SUBREAPER."""
 
 
 def adopt() -> None:
-    """From now on, servers that a benchmark leaves behind are children of this process, so that their time is counted."""
+    """From now on, servers that a benchmark leaves behind are children of this process: their time can be counted."""
     if STAT.exists():
-        ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+        ctypes.CDLL(None).prctl(SET_SUBREAPER, 1, 0, 0, 0)
 
 
 def of_the_machine() -> tuple[float, float]:
@@ -31,14 +31,22 @@ def of_the_machine() -> tuple[float, float]:
     return (user + nice + system + hard + soft) / ticks, stolen / ticks
 
 
-def of_our_own() -> float:
-    """The seconds of this process and of all its children that have ended."""
+def reap() -> None:
+    """Count the time of adopted children that have ended. Only after `adopt`: they may be somebody else's to wait for."""
+    adopting = ctypes.c_int()
+    if STAT.exists():
+        ctypes.CDLL(None).prctl(GET_SUBREAPER, ctypes.byref(adopting), 0, 0, 0)
+    if not adopting.value:
+        return
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-    return sum(
-        used.ru_utime + used.ru_stime for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    )
+
+
+def of_our_own() -> float:
+    """The seconds of this process and of all its children that have ended and were waited for."""
+    each = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(used.ru_utime + used.ru_stime for used in each)
 
 
 @dataclass(frozen=True)
@@ -64,4 +72,5 @@ class Watch:
         worked, stolen = of_the_machine()
         cores = passed * (os.cpu_count() or 1)
         others = max(0.0, worked - self.worked - (of_our_own() - self.own)) / cores
-        return f"{took}; {others:.0%} of the cores were used by other programs, {(stolen - self.stolen) / cores:.0%} by other machines"
+        elsewhere = (stolen - self.stolen) / cores
+        return f"{took}; {others:.0%} of the cores were used by other programs, {elsewhere:.0%} by other machines"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,7 +17,7 @@ import pytest
 from scipy.special import ndtr
 
 import discreet as dp
-from bench import charts, page
+from bench import charts, page, quiet
 from bench.sql import clipping, keys
 from discreet import testing
 from discreet.mechanisms.selection.upward_search import UpwardSearch
@@ -203,3 +206,15 @@ def test_numbers_are_read_from_cells(cell: str, value: float) -> None:
 @pytest.mark.parametrize("cell", ["–", "", "no probability"])
 def test_what_was_not_measured_is_no_number(cell: str) -> None:
     assert math.isnan(charts.number(cell))
+
+
+@pytest.mark.skipif(not quiet.STAT.exists(), reason="only Linux tells what all processes used")
+def test_what_other_programs_used_is_told_apart_from_the_benchmark() -> None:
+    """With clocks that are set: of 100 seconds of two cores, 30 were used by others, and 10 by another machine."""
+    watch = quiet.Watch(began=time.monotonic() - 100, worked=quiet.of_the_machine()[0] - 50, stolen=0.0, own=0.0)
+    watch = replace(watch, own=quiet.of_our_own() - 20, stolen=quiet.of_the_machine()[1] - 10)
+    cores = os.cpu_count() or 1
+    assert re.fullmatch(
+        rf"took 2 min; {30 / cores:.0f}% of the cores were used by other programs, {10 / cores:.0f}% by other machines",
+        watch.said(),
+    )
