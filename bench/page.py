@@ -14,6 +14,7 @@ import platform
 import re
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -198,6 +199,8 @@ and we say which we missed.
 {goals}
 ### Goals that we missed
 {missed}
+## When and where
+{machines}
 ## Measure again
 `make bench` installs the peers, each in its own virtual environment under `$PEERS_HOME` (default `.peers`), runs all
 benchmarks, and makes these pages. `make bench ONLY="samplers sql"` runs only these two and leaves the rest unchanged.
@@ -257,6 +260,16 @@ def link(theme: Theme, name: str) -> str:
     return f"{theme.file}.md#{slug}"
 
 
+def machines() -> str:
+    """How many sections were measured on which day, with which version, on which machine."""
+    found = re.compile(r"\*(\S+), discreet (\S+), Python (\S+), (.+?)(?:[;.] ?.*)?\*$")
+    known = Counter(
+        match.groups() for name in COMMANDS if (match := found.match(stored(name).strip().splitlines()[-1]))
+    )
+    rows = [f"| {' | '.join(one)} | {count} |" for one, count in sorted(known.items(), reverse=True)]
+    return "\n".join(["| day | discreet | Python | machine | sections |", "|---|---|---|---|---|", *rows]) + "\n"
+
+
 def index() -> str:
     """The first page: the main results, how many goals were met, and each one that was missed."""
     links = {name: link(theme, name) for theme in THEMES for name in theme.commands if stored(name)}
@@ -267,7 +280,10 @@ def index() -> str:
         counts.append(f"| [{theme.title}]({theme.file}.md): {theme.about.rstrip('.')} | {met} | {len(unmet)} |")
         missed += [f"- [{heading(name)}]({links[name]}): {goal}" for name, goal in unmet]
     return TOP.format(
-        headlines=headlines.table(stored, links), goals="\n".join(counts) + "\n", missed="\n".join(missed) + "\n"
+        headlines=headlines.table(stored, links),
+        goals="\n".join(counts) + "\n",
+        missed="\n".join(missed) + "\n",
+        machines=machines(),
     )
 
 

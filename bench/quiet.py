@@ -32,7 +32,7 @@ def of_the_machine() -> tuple[float, float]:
 
 
 def reap() -> None:
-    """Count the time of adopted children that have ended. Only after `adopt`: they may be somebody else's to wait for."""
+    """Count the time of adopted children that have ended. Without `adopt`, somebody else may wait for them."""
     adopting = ctypes.c_int()
     if STAT.exists():
         ctypes.CDLL(None).prctl(GET_SUBREAPER, ctypes.byref(adopting), 0, 0, 0)

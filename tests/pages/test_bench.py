@@ -40,6 +40,12 @@ def test_every_section_is_on_one_page_and_every_missed_goal_on_the_index() -> No
     assert index.count("\n- [") == len(missed) > 0
 
 
+def test_every_section_says_when_and_where_it_was_measured() -> None:
+    table = page.machines().splitlines()[2:]
+    assert sum(int(row.split("|")[-2]) for row in table) == len(page.COMMANDS)
+    assert all(len(row.split("|")) == 7 for row in table)
+
+
 def test_goals_are_read_as_they_were_printed() -> None:
     section = "## One\nGoals met: a ≥ 1.5 (2.1); b.\n\n**Goals missed**: c (0.83 times).\n\n- The goals are hard.\n"
     assert page.goals(section, "met") == ["a ≥ 1.5 (2.1)", "b"]
