@@ -7,8 +7,8 @@ added, so a range that is too narrow biases an answer but never breaks its promi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from discreet.sql.schema import Type
@@ -113,6 +113,16 @@ class Window(Expr):
     def fields(self) -> Iterator[Field]:
         for part in (*self.args, *self.partition, *(one.expr for one in self.order)):
             yield from part.fields()
+
+
+def with_fields(expr: Expr, known: Mapping[Field, Field]) -> Expr:
+    """An expression in which fields are replaced by others."""
+    match expr:
+        case Ref(field=field):
+            return Ref(known.get(field, field))
+        case Call(args=args):
+            return replace(expr, args=tuple(with_fields(arg, known) for arg in args))
+    return expr
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

@@ -6,7 +6,7 @@ A plan spends nothing and reads no private row. `settle` charges and draws the b
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -25,7 +25,7 @@ from discreet.ledger.texts.exact import exact_text
 from discreet.releases import Release
 from discreet.sql.bounded_rows import BoundedRows
 from discreet.sql.estimates.rules import AnswerRules
-from discreet.sql.expressions import Expr, Field, Range
+from discreet.sql.expressions import Expr, Field, Origin, Range
 from discreet.sql.measurement import identity_of_rows
 from discreet.sql.measuring.clipped import Pairs, read_means, read_norms, read_roots
 from discreet.sql.measuring.computable import check_clippable, check_computable
@@ -42,6 +42,7 @@ from discreet.sql.pricing.automatic_bounds import (
     share_of,
     wants_groups,
     widest,
+    widest_range,
     with_bound,
     without_ranges,
 )
@@ -106,23 +107,12 @@ class Planner:
         planned several times.
         """
         asked = question if isinstance(question, Question) else self.read(question, self.schema)
-        if asked.unranged:
-            undeclared = replace(self, schema=without_ranges(self.schema, asked.unranged))
-            return undeclared.plan(
-                asked.source if asked is question else question,
-                epsilon=epsilon,
-                delta=delta,
-                within=within,
-                confidence=confidence,
-                weights=weights,
-                bounds=bounds,
-            )
         if (epsilon is None) == (within is None):
             raise InvalidArgument(
                 "Say what the answer may cost, with epsilon=, or how wrong it may be, with within=.",
                 code="epsilon-or-within",
             )
-        missing = columns_to_find(asked.relation, asked.bounded)
+        missing = self.missing(asked)
         slack = self.delta_per_question if delta is None else delta
         terms = Terms(0 if epsilon is None else epsilon, slack, weights, validate_bounds(bounds))
         number = len(missing) + len(asked.uncentered)
@@ -171,14 +161,24 @@ class Planner:
 
     def asked(self, question: str) -> Question:
         """The question in a text as it would be planned: what it asks for does not depend on what it may cost."""
-        asked = self.read(question, self.schema)
-        if not asked.unranged:
-            return asked
-        return replace(self, schema=without_ranges(self.schema, asked.unranged)).asked(question)
+        return self.read(question, self.schema)
 
-    def read(self, source: Any, schema: Schema, ranges: Mapping[Expr, Range] | None = None) -> Question:
-        """The question in a text, about the groups that exist as far as public facts say which do."""
-        return with_combinations(read_question(source, schema, ranges), schema, self.different)
+    def read(
+        self,
+        source: Any,
+        schema: Schema,
+        ranges: Mapping[Expr, Range] | None = None,
+        chosen: Mapping[Origin, Any] | None = None,
+    ) -> Question:
+        """The question in a text, about the groups that exist as far as public facts say which do. `ranges` of values
+        and `chosen` ranges of columns were found for it.
+        """
+        return with_combinations(read_question(source, schema, ranges, chosen), schema, self.different)
+
+    def missing(self, question: Question) -> Missing:
+        """The bounds of columns that must be found for a question."""
+        known = columns_to_find(question.relation, question.bounded)
+        return [*known, *(("between", origin) for origin in sorted(question.unranged))]
 
     def different(self, scan: Scan, fields: tuple[Field, ...]) -> list[tuple[Any, ...]] | None:
         """The different values of some columns of a public table. None if there are too many."""
@@ -189,7 +189,9 @@ class Planner:
 
     def _check_widest(self, asked: Question, missing: Missing) -> None:
         """Refuse now what the bounds that are found could make unanswerable."""
-        known = self.read(asked.source, widest(self.schema, missing))
+        chosen = {origin: widest_range(self.schema, origin) for origin in asked.unranged}
+        schema = widest(self.schema, [one for one in missing if one[1] not in chosen])
+        known = self.read(asked.source, schema, chosen=chosen)
         if sum(measure.is_open for measure in known.measures) > sum(measure.is_open for measure in asked.measures):
             raise NotAllowed(
                 "The range of a sum could be found to be too large. Declare between for its columns, or leave it out "
@@ -414,7 +416,7 @@ class Planner:
             return plan
         asked = plan.rows.asked
         missing = columns_to_find(asked.relation, asked.bounded)
-        schema, found = self.found_columns(missing, plan.automatic, self._found)
+        schema, _, found = self.found_columns(missing, plan.automatic, self._found)
         bounds = None
         if asked.relation.person is not None and rows_known(asked.relation, {}) is None:
             bounds = self._found(plan.automatic[-1])  # ranges change no number of rows
@@ -433,7 +435,8 @@ class Planner:
 
     def column_bounds(self, missing: Missing, epsilon: Fraction) -> tuple[AutomaticBound, ...]:
         """How the ranges and frequencies of columns are found."""
-        return tuple(column_bound(self.schema, *one, epsilon) for one in missing)
+        schema = without_ranges(self.schema, (origin for name, origin in missing if name == "between"))
+        return tuple(column_bound(schema, *one, epsilon) for one in missing)
 
     def bound_on_groups(self, plan: Plan) -> AutomaticBound:
         """How the number of groups of one person is found."""
@@ -529,15 +532,24 @@ class Planner:
         return [bound.guarantee for bound in bounds if not is_found(bound, key, self.knows)]
 
     def found_columns(
-        self, missing: Missing, automatic: Iterable[AutomaticBound], find: Callable[[AutomaticBound], Any]
-    ) -> tuple[Schema, list[str]]:
-        """The schema with every bound of a column found, and a description of what was found."""
-        schema, described = self.schema, []
+        self,
+        missing: Missing,
+        automatic: Iterable[AutomaticBound],
+        find: Callable[[AutomaticBound], Any],
+        unranged: Collection[Origin] = (),
+    ) -> tuple[Schema, dict[Origin, Any], list[str]]:
+        """The schema with every bound of a column found, the ranges of `unranged` columns, and a description of what
+        was found. Quantiles are chosen from the latter, and no sum is clamped to them.
+        """
+        schema, chosen, described = self.schema, dict[Origin, Any](), []
         for (name, origin), bound in zip(missing, automatic, strict=False):
             found = find(bound)
-            schema = with_bound(schema, name, origin, found)
             described.append(f"{bound.what}: {format_bound(found)}")
-        return schema, described
+            if origin in unranged:
+                chosen[origin] = found
+            else:
+                schema = with_bound(schema, name, origin, found)
+        return schema, chosen, described
 
     def knows(self, bound: AutomaticBound, key: str | None) -> bool:
         """Whether a bound was found before, so that it costs nothing."""

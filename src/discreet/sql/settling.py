@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from discreet.errors import BudgetExhausted, NotAllowed
 from discreet.exact.rational import exactly
+from discreet.sql.expressions import Origin
 from discreet.sql.measuring.clipped import Pairs
 from discreet.sql.measuring.groups import ShownGroups
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
-from discreet.sql.pricing.automatic_bounds import AutomaticBound, columns_to_find
+from discreet.sql.pricing.automatic_bounds import AutomaticBound
 from discreet.sql.pricing.centers import FARTHEST
 from discreet.sql.pricing.clipping import Clip, to_center, with_centers
 from discreet.sql.pricing.found_rows import counts_values_only
@@ -37,9 +39,9 @@ class _Settling:
     def settled(self) -> Plan:
         planner, plan, bar = self.planner, self.plan, None
         open_keys = tuple(key.name for key in plan.question.keys if key.domain is None)
-        missing = columns_to_find(plan.question.relation, plan.question.bounded)
-        schema, self.found = planner.found_columns(missing, plan.automatic, self._find)
-        question = self._center_rows(planner.read(plan.question.source, schema), schema)
+        missing, unranged = planner.missing(plan.question), plan.question.unranged
+        schema, chosen, self.found = planner.found_columns(missing, plan.automatic, self._find, unranged)
+        question = self._center_rows(planner.read(plan.question.source, schema, chosen=chosen), schema, chosen)
         if plan.goal is not None:
             choice = planner.choice_of_keys(replace(plan, question=question))
             release = self._release(choice)
@@ -64,7 +66,7 @@ class _Settling:
         after = replace(after, goal=plan.goal, bar=bar, open_keys=open_keys, positive=plan.positive)
         return replace(after, found=tuple(self.found), spent_first=plan.spent_first)
 
-    def _center_rows(self, question: Question, schema: Schema) -> Question:
+    def _center_rows(self, question: Question, schema: Schema, chosen: Mapping[Origin, Any]) -> Question:
         """The question after the centers of all values are found whose squares it adds."""
         ranges = {}
         for place, value in enumerate(question.uncentered):
@@ -72,7 +74,7 @@ class _Settling:
             ranges[value] = self._find(bound)
             _check_center(sum(ranges[value]) / 2)
             self.found.append(f"{bound.what}: {sum(ranges[value]) / 2:.4g}")
-        return self.planner.read(self.plan.question.source, schema, ranges) if ranges else question
+        return self.planner.read(self.plan.question.source, schema, ranges, chosen) if ranges else question
 
     def _bound_rows(self, question: Question) -> Bounds | None:
         """The bounds on rows that are chosen, if nobody declares them."""

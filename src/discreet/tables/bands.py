@@ -4,6 +4,7 @@ enough away to enclose the true one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -45,7 +46,19 @@ class BandedQuantiles(Release):
     def _value_text(self) -> str:
         """Every quantile with its interval."""
         lines = zip(self.value, *np.asarray(self.intervals).T, strict=True)
-        return ", ".join(f"{value} ({low} to {high})" for value, low, high in lines)
+        return ", ".join(f"{value} ({_ends(low, high)})" for value, low, high in lines)
+
+
+def _ends(low: Any, high: Any) -> str:
+    """Both ends of an interval, or the one that it has."""
+    if low is None or high is None:
+        return "any value" if low is high else f"{high} or less" if low is None else f"{low} or more"
+    return f"{low} to {high}"
+
+
+def ending(number: float, kind: str, *, whole: bool) -> Any:
+    """An end of an interval, as a value of its column. None if there is no end."""
+    return from_number(int(number) if whole else number, kind) if math.isfinite(number) else None
 
 
 @dataclass(frozen=True)
@@ -59,9 +72,7 @@ class BandedOffer(SqlOffer):
         answer = self._answer()
         ends = [[answer.table.column(f"{name}_{end}")[0].as_py() for end in ("low", "high")] for name in self.names]
         whole = self.kind == "integer"
-        shown = [
-            [end if end is None else from_number(int(end) if whole else end, self.kind) for end in own] for own in ends
-        ]
+        shown = [[None if end is None else ending(end, self.kind, whole=whole) for end in own] for own in ends]
         return convert_release(BandedQuantiles, self._release_of(answer), intervals=np.array(shown))  # type: ignore[no-any-return]
 
 

@@ -28,9 +28,10 @@ from discreet.queries.space import Integers
 from discreet.releases import Release
 from discreet.rows import doubles
 from discreet.sql.question import Measure
+from discreet.sql.running.intervals import has_found_range, opened
 from discreet.synthetic import Declared, Synthesis, SyntheticSample
 from discreet.synthetic.table import SyntheticTable
-from discreet.tables.bands import BandedQuantiles, Bands, Least, bands_for
+from discreet.tables.bands import BandedQuantiles, Bands, Least, bands_for, ending
 from discreet.tables.counted_first import Values
 from discreet.tables.days import DAYS, EPOCH, as_number, from_number, in_days
 from discreet.tables.distribution import Distribution
@@ -96,15 +97,19 @@ def quantiles(
 
 
 def _with_bands(release: Release, made: Bands, measure: Measure, space: Integers, confidence: float, kind: str) -> Any:
-    lines = float(measure.center) + float(measure.step) * made.read(release.value, space).astype(np.float64)
+    steps = made.read(release.value, space)
+    lines = float(measure.center) + float(measure.step) * steps.astype(np.float64)
     whole = measure.value is not None and measure.value.type != "number"
     if not whole or measure.step != 1:  # a value is within half a step of its point
         lines[:, 0], lines[:, 2] = lines[:, 0] - float(measure.step) / 2, lines[:, 2] + float(measure.step) / 2
-    shown = np.array([[from_number(int(v) if whole else float(v), kind) for v in line] for line in lines])
+    if has_found_range(measure):
+        lines[:, 0], lines[:, 2] = opened((lines[:, 0], lines[:, 2]), (steps[:, 0], steps[:, 2]), measure)
+    low, value, high = ([ending(v, kind, whole=whole) for v in column] for column in lines.T)
     halves = np.maximum(lines[:, 2] - lines[:, 1], lines[:, 1] - lines[:, 0])
-    error = _Known(float(halves.max()), confidence, made)
-    more = {"intervals": shown[:, [0, 2]], "_mechanism": error, "_sizes": {}}
-    return convert_release(BandedQuantiles, release, value=shown[:, 1], **more)
+    widest = float(halves.max())
+    error = _Known(widest if math.isfinite(widest) else None, confidence, made)
+    more = {"intervals": np.array([low, high]).T, "_mechanism": error, "_sizes": {}}
+    return convert_release(BandedQuantiles, release, value=np.array(value), **more)
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ class _Known:
     confidence.
     """
 
-    amount: float
+    amount: float | None
     confidence: float
     made: Bands
 
@@ -123,7 +128,8 @@ class _Known:
         if sure > self.confidence:
             why = f"the intervals are drawn with the answer, for {100 * self.confidence:g}%"
             return Accuracy(amount=None, confidence=sure, of="every value", reason=why, ranks=ranks)
-        return Accuracy(amount=self.amount, confidence=sure, of="every value", ranks=ranks)
+        why = None if self.amount is not None else "the range was found, and an interval may have no end"
+        return Accuracy(amount=self.amount, confidence=sure, of="every value", reason=why, ranks=ranks)
 
 
 # --- cumulative counts --------------------------------------------------------------------------------------

@@ -1,8 +1,7 @@
 """Automatic bounds ("auto"): ranges, frequencies and groups per person that are found privately before a question.
 
 Each is a release of its own, charged before it is drawn, and stored: the same request for the same data at the same ε
-costs nothing. The bound is computed only from noisy counts. If too few people have values, a public default of the same
-shape is used instead.
+costs nothing. The bound is computed only from noisy counts. A range that too few people have values in is not found.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from discreet.engines.engine import Engine
-from discreet.errors import InvalidArgument
+from discreet.errors import InvalidArgument, NotAllowed
 from discreet.exact.randomness import random_integer
 from discreet.exact.rational import significant
 from discreet.guarantees.guarantee import Guarantee
@@ -119,10 +118,15 @@ def widest(schema: Schema, wanted: list[tuple[str, Origin]]) -> Schema:
     others.
     """
     for name, origin in wanted:
-        column = schema.tables[origin[0]].columns[origin[1]]
-        bins = _bins(column) if name == "between" else range(0)
-        schema = with_bound(schema, name, origin, _ends(column, [bins[0], bins[-1]]) if bins else 1)
+        schema = with_bound(schema, name, origin, widest_range(schema, origin) if name == "between" else 1)
     return schema
+
+
+def widest_range(schema: Schema, origin: Origin) -> tuple[Any, Any]:
+    """The widest range that could be found for a column."""
+    column = schema.tables[origin[0]].columns[origin[1]]
+    bins = _bins(column)
+    return _ends(column, [bins[0], bins[-1]])
 
 
 def column_bound(schema: Schema, name: str, origin: Origin, epsilon: Fraction) -> AutomaticBound:
@@ -148,11 +152,19 @@ def _range(schema: Schema, origin: Origin, epsilon: Fraction) -> AutomaticBound:
         found = dict(engine.rows(_count_in_bins(relation, column, engine)))
         return np.array([found.get(bin, 0) for bin in bins], dtype=np.int64)
 
+    what = f"the range of {'.'.join(origin)}"
+
     def value(noisy: Any) -> tuple[Any, Any]:
         seen = [bin for bin, count in zip(bins, np.asarray(noisy).tolist(), strict=True) if count > least]
+        if not seen:
+            raise NotAllowed(
+                f"Too few people have values to find {what}. What was charged to find it stays charged. Spend more ε, "
+                "or have between declared for this column.",
+                code="too-few-people",
+            )
         return _ends(column, seen)
 
-    return AutomaticBound(f"the range of {'.'.join(origin)}", relation, read, noise, bound, value)
+    return AutomaticBound(what, relation, read, noise, bound, value)
 
 
 def _bins(column: Column) -> range:
@@ -181,8 +193,6 @@ def _count_in_bins(relation: Relation, column: Column, engine: Engine) -> str:
 
 def _ends(column: Column, seen: list[int]) -> tuple[Any, Any]:
     """From the first to the last bin that enough people have values in."""
-    if not seen:
-        return DEFAULTS[column.type]
     low, high = min(seen), max(seen)
     if column.type == "date":
         return datetime.date(low, 1, 1), datetime.date(high, 12, 31)

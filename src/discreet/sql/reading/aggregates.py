@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from sqlglot import exp
 
 from discreet.exact.rational import power_of_two_below
-from discreet.sql.expressions import Const, Expr, Field, Origin, Range, Ref, call, has_number, present
+from discreet.sql.expressions import Const, Expr, Field, Origin, Range, Ref, call, has_number, present, with_fields
 from discreet.sql.pricing.relation import DEFAULTS
 from discreet.sql.question import OPEN, Aggregate, AggregateKind, Measure, PairKind
 from discreet.sql.reading.parse import Text, span_of, unread_arguments
@@ -54,11 +54,20 @@ class Aggregates:
 
     `ranges` were found privately for values whose variance is asked for. `uncentered` are those without one,
     and `products` are values that are computed from both.
-    `unranged` are the columns whose quantiles are asked for, and whose ranges are not declared.
+    `unranged` are the columns whose quantiles are asked for, and whose ranges are not declared. `chosen` has the ranges
+    that were found for them: a quantile is chosen from them, and sums of the same column do without.
     """
 
-    def __init__(self, sql: Text, schema: Schema, scope: Scope, ranges: Mapping[Expr, Range] | None = None) -> None:
+    def __init__(
+        self,
+        sql: Text,
+        schema: Schema,
+        scope: Scope,
+        ranges: Mapping[Expr, Range] | None = None,
+        chosen: Mapping[Origin, Any] | None = None,
+    ) -> None:
         self.sql, self.schema, self.scope, self.ranges = sql, schema, scope, dict(ranges or {})
+        self.chosen = dict(chosen or {})
         self.work = Work()
         self._numbered: dict[int, tuple[tuple[Any, ...], Type]] = {}
         self.uncentered: list[Expr] = []
@@ -254,7 +263,10 @@ class Aggregates:
     def _known_range(self, node: exp.Expression, value: Expr) -> Range | None:
         """The range that follows from the declarations, or was found for this question. None if there is none."""
         self.bounded |= set(value.fields())
-        within = self.ranges.get(value) or range_of(value)
+        return self._checked(node, self.ranges.get(value) or range_of(value))
+
+    def _checked(self, node: exp.Expression, within: Range | None) -> Range | None:
+        """A range that sums and grids can have. None if it has no ends."""
         if within is None or not all(map(math.isfinite, within)):
             return None
         if max(map(abs, within)) > 1e15:
@@ -291,7 +303,8 @@ class Aggregates:
                 code="sql-no-bounds",
             )
         self.unranged |= {field.origin for field in undeclared if field.origin is not None}
-        return DEFAULTS["number"]
+        known = {f: replace(f, between=self.chosen.get(f.origin or ("", ""), DEFAULTS[f.type])) for f in undeclared}
+        return self._checked(node, range_of(with_fields(value, known))) or DEFAULTS["number"]
 
     def _open_sum(self, value: Expr, where: Expr | None) -> int:
         step = _OPEN_STEP[value.type]

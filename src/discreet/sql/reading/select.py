@@ -40,14 +40,21 @@ _AFTER = {"having", "qualify", "distinct", "order", "limit", "offset"}
 """The clauses that read rows, and those that read released numbers only."""
 
 
-def read_question(source: Any, schema: Schema, ranges: Mapping[Expr, Range] | None = None) -> Question:
-    """The question in a text. Raises if something in it is wrong. `ranges` were found for values that it averages."""
+def read_question(
+    source: Any,
+    schema: Schema,
+    ranges: Mapping[Expr, Range] | None = None,
+    chosen: Mapping[Origin, Any] | None = None,
+) -> Question:
+    """The question in a text. Raises if something in it is wrong. `ranges` were found for values that it averages, and
+    `chosen` for columns whose quantiles it chooses.
+    """
     sql, query = tree = parse_query(source)
     if not isinstance(query, exp.Select):
         what = f"{query.key.upper()} of whole queries is not supported."
         sql.refuse(query, what, "Ask them one by one.", code="sql-union")
     try:
-        question = canonical(replace(_Reader(sql, schema, query, ranges).question(), source=tree))
+        question = canonical(replace(_Reader(sql, schema, query, ranges, chosen).question(), source=tree))
         return replace(question, meaning=identity_of(question, schema))
     except RecursionError:
         raise QueryError("This query is nested too deeply. Simplify it.", code="sql-too-complex") from None
@@ -133,7 +140,12 @@ class _Reader:
     """Reads one SELECT."""
 
     def __init__(
-        self, sql: Text, schema: Schema, query: exp.Select, ranges: Mapping[Expr, Range] | None = None
+        self,
+        sql: Text,
+        schema: Schema,
+        query: exp.Select,
+        ranges: Mapping[Expr, Range] | None = None,
+        chosen: Mapping[Origin, Any] | None = None,
     ) -> None:
         self.sql, self.schema, self.query = sql, schema, query
         self._put_in = 0
@@ -144,7 +156,7 @@ class _Reader:
             sql.refuse(
                 query, what, "They are answered by the method sql, exactly and for free.", code="sql-public-only"
             )
-        self.aggregates = Aggregates(sql, schema, self.scope, ranges)
+        self.aggregates = Aggregates(sql, schema, self.scope, ranges, chosen)
         self.keys, self.key_nodes = self._keys()
         self.key_fields = tuple(
             Field(f"k{n}", key.name, key.expr.type, choices=key.domain) for n, key in enumerate(self.keys)
@@ -244,8 +256,18 @@ class _Reader:
         return tuple(replace(key, domain=domain) for key, domain in zip(keys, domains, strict=True)), nodes
 
     def _check_names_nobody(self, item: exp.Expression, expr: Expr) -> None:
-        """Refuse groups that are named after people if one person is many units: their number would show the name."""
+        """Refuse groups of one person each: none of them is ever shown. If one person is many units, the number of
+        units would show the name, so that no group may be named after people in any other way, either.
+        """
         schema = self.aggregates.schema
+        if schema.unit.per is None and isinstance(expr, Ref) and expr.field == self.scope.relation.person:
+            self.sql.refuse(
+                item,
+                f"Each value of {expr.field.name} is one person, and groups of one person are never shown.",
+                "Group by something else. For numbers of each person, group in a subquery, and aggregate those: "
+                f"SELECT AVG(n) FROM (SELECT {expr.field.name}, COUNT(*) AS n FROM … GROUP BY {expr.field.name}).",
+                code="sql-shows-people",
+            )
         if schema.unit.per is not None and is_named_after_people(expr, self.scope.relation, schema):
             self.sql.refuse(
                 item,

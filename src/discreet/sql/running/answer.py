@@ -355,8 +355,10 @@ def _lists(columns: Sequence[Any]) -> Any:
 
 
 def _shown(value: Any, error: float | None, low: Any = None, high: Any = None) -> str:
-    """A noisy value with its error, or with both ends of its interval if they are known."""
-    return _cell(value, error) if low is None or high is None else _between(value, low, high)
+    """A noisy value with its error, or with the ends of its interval. Without one of them, the truth may be anywhere
+    on that side.
+    """
+    return _cell(value, error) if low is None and high is None else _between(value, low, high)
 
 
 def _key(value: Any) -> str:
@@ -386,13 +388,16 @@ _NEARLY = 1e-6
 
 def _between(value: Any, low: Any, high: Any) -> str:
     """A noisy value and the ends of its interval, with as many digits as the shorter side makes meaningful."""
-    if not isinstance(value, int | float) or not all(map(math.isfinite, (value, low, high))):
+    known = [end for end in (low, high) if end is not None]
+    if not isinstance(value, int | float) or not all(map(math.isfinite, (value, *known))):
         return _key(value)
-    side = min((abs(end - value) for end in (low, high) if end != value), default=0.0)
+    side = min((abs(end - value) for end in known if end != value), default=0.0)
     digits = max(0, min(12, 1 - math.floor(math.log10(side)))) if 0 < side < 10 else 0
     unit = 10.0**digits
-    ends = math.floor(low * unit + _NEARLY) / unit, math.ceil(high * unit - _NEARLY) / unit
-    return f"{value:z,.{digits}f} ({ends[0]:z,.{digits}f} to {ends[1]:z,.{digits}f})"
+    least = "" if low is None else f"{math.floor(low * unit + _NEARLY) / unit:z,.{digits}f}"
+    most = "" if high is None else f"{math.ceil(high * unit - _NEARLY) / unit:z,.{digits}f}"
+    ends = f"{least} to {most}" if least and most else f"{least or most} or {'more' if least else 'less'}"
+    return f"{value:z,.{digits}f} ({ends})"
 
 
 def _text_table(answer: Answer) -> str:

@@ -19,9 +19,11 @@ from discreet.sql.estimates.shown import Estimated
 from discreet.sql.expressions import Call, Const, Expr, Ref
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Aggregate, Measure, Question
+from discreet.sql.reading.values.ranges import range_of
 from discreet.sql.running.levels import LeveledLoss, LeveledRows
 from discreet.sql.running.loss import Loss
 from discreet.sql.running.pairs import PAIRS, band_of_pair, value_of_pair
+from discreet.sql.schema import Found
 
 Floats = NDArray[np.float64]
 _TAILS = np.exp(-np.linspace(0.01, 14.0, 29))
@@ -170,8 +172,8 @@ class Columns:
         if self.loss is None or not measure.is_added:
             amount = self.price.parts[part].error(confidence).amount
             return None if amount is None else (amount, amount)
-        if measure.center and self.loss.is_mostly_noise():
-            return None  # then the center is probably wrong, too
+        if measure.kind == "sum" and self.loss.is_mostly_noise():
+            return None  # then the limit is probably far too low, and the center wrong
         return self.loss.interval(part, confidence)
 
     def redrawn(self, part: int, draws: int, uniform: Uniform) -> Floats | None:
@@ -188,7 +190,7 @@ class Columns:
             return np.broadcast_to(noisy, size)  # right or wrong: no number describes its noise
         if self.question.measures[part].kind == "quantile":
             band = self._drawn_band(part, 0)
-            if band is None:
+            if band is None or self._isopened(part, band):
                 return None
             from scipy.special import ndtri  # it takes long to import, and few questions need it
 
@@ -233,6 +235,12 @@ class Columns:
         parts = [aggregate.parts[-1 if aggregate.kind in ("variance", "stddev", *PAIRS) else 0] for aggregate in used]
         added = [part for part in parts if self.question.measures[part].is_added]
         return None if self.loss is None or not added else max(map(self.loss.share, added))
+
+    def _isopened(self, part: int, band: Band) -> bool:
+        """Whether an interval of a quantile has no end."""
+        measure = self.question.measures[part]
+        ends = opened(band, band, measure) if has_found_range(measure) else band
+        return not bool(np.isfinite(ends).all())
 
     def _drawn_band(self, part: int, each: float) -> Band | None:
         """The interval that was drawn with a quantile. It holds only with the confidence for which it was drawn."""
@@ -285,7 +293,8 @@ def _band_of(aggregate: Aggregate, measures: list[Measure], bands: list[Band]) -
             steps, center = _scale(bands[0], float(measures[0].step)), float(measures[0].center)
             exact = measures[0].step == 1 and measures[0].value is not None and measures[0].value.type != "number"
             off = 0.0 if exact else float(measures[0].step) / 2  # a value is within half a step of its point
-            return _clip((steps[0] + center - off, steps[1] + center + off), *_ends(measures[0]))
+            band = _clip((steps[0] + center - off, steps[1] + center + off), *_ends(measures[0]))
+            return opened(band, bands[0], measures[0]) if has_found_range(measures[0]) else band
     count = (np.maximum(bands[0][0], 1.0), np.maximum(bands[0][1], 1.0))
     low, high = _ends(measures[1])
     center = float(measures[1].center)
@@ -303,6 +312,20 @@ def _band_of(aggregate: Aggregate, measures: list[Measure], bands: list[Band]) -
         spread = (spread[0], np.where(count[0] < 2, (high - low) ** 2 / 2, spread[1]))
     spread = (spread[0], np.minimum(spread[1], (high - low) ** 2 / 2))
     return (np.sqrt(spread[0]), np.sqrt(spread[1])) if aggregate.kind == "stddev" else spread
+
+
+def has_found_range(measure: Measure) -> bool:
+    """Whether a quantile is chosen from a range that was found, and not declared."""
+    assert measure.value is not None
+    return range_of(measure.value) is None or any(isinstance(one.between, Found) for one in measure.value.fields())
+
+
+def opened(band: Band, steps: Band, measure: Measure) -> Band:
+    """The band without the ends of the range. What lies beyond a range that was found was moved to its ends: who is
+    there may be anywhere beyond.
+    """
+    below, above = steps[0] <= measure.lowest, steps[1] >= measure.highest
+    return np.where(below, -np.inf, band[0]), np.where(above, np.inf, band[1])
 
 
 def _widen_by_rounding(band: Band, center: float, *, whole: bool) -> Band:
