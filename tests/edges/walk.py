@@ -151,8 +151,11 @@ def _memory(one: Any) -> Iterator[bytes]:
             yield one.tobytes().decode("utf-32-le", "replace").encode()  # it may be made by np.empty
     for buffer in _buffers(one):
         yield buffer.to_pybytes()
-    if type(one).__module__.startswith(("pandas.", "polars.")) and hasattr(one, "to_numpy"):
+    if type(one).__module__.startswith("pandas.") and hasattr(one, "to_numpy"):
         yield str(one.to_numpy().tolist()).encode()
+    if type(one).__module__.startswith("polars."):  # numpy has no integers of 128 bits
+        listed = getattr(one, "rows", None) or getattr(one, "to_list", None)
+        yield b"" if listed is None else str(listed()).encode()
 
 
 def _buffers(one: Any) -> list[Any]:

@@ -183,7 +183,7 @@ def test_an_older_copy_of_the_ledger_is_found(clinic: Path, plan: Plan) -> None:
         (lambda p: p["spent_by_then"].update(epsilon=0.1), "spent by then as stated"),
         (lambda p: p["limit"].update(epsilon=1.0), "limit as stated"),
         (lambda p: p["meaning"]["rows"][0].__setitem__(1, "0%"), "meaning as stated"),
-        (lambda p: p["parts"][1]["criteria"][0].update(value=0.0), "parts as stated"),
+        (lambda p: p["parts"][1]["criteria"][0].update(value=-1.0), "parts as stated"),
         (lambda p: p["parts"][0].update(largest_errors={"visits": 1.0}), "parts as stated"),
         (lambda p: p.update(date="2020-01-01"), "date as stated"),
         (lambda p: p["receipts"][0]["cost"].__setitem__(0, 1), "receipt"),

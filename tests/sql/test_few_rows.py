@@ -104,7 +104,7 @@ def test_the_range_of_a_column_is_found_for_all_rows_of_a_unit() -> None:
         bound = column_bound(found.schema, "between", ("v", "cost"), Fraction(1))
         assert bound.sensitivity.exact == most
         assert bound.guarantee.largest_loss <= 1
-        assert found.sql("SELECT SUM(cost) AS n FROM v", epsilon=1).guarantee.protects == found.schema.unit
+        assert found.sql("SELECT SUM(cost) AS n FROM v", epsilon=50).guarantee.protects == found.schema.unit
 
 
 @pytest.mark.parametrize(

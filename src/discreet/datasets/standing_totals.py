@@ -239,7 +239,7 @@ class RunningTotals:
 
     def _read_one(self, block: str) -> list[Any]:
         own = replace(self.planner, schema=self.horizon.schema(self.planner.schema, block), ledger=None)  # type: ignore[arg-type]
-        question = own.asked(self.horizon.question)
+        question = own.read(self.horizon.question, own.schema)
         plan = self.planned.plan
         assert plan.groups is not None
         return read_measures(question, own.engine, plan.enforced, plan.groups)

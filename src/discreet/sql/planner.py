@@ -42,7 +42,6 @@ from discreet.sql.pricing.automatic_bounds import (
     share_of,
     wants_groups,
     widest,
-    widest_range,
     with_bound,
     without_ranges,
 )
@@ -112,7 +111,7 @@ class Planner:
                 "Say what the answer may cost, with epsilon=, or how wrong it may be, with within=.",
                 code="epsilon-or-within",
             )
-        missing = self.missing(asked)
+        missing = columns_to_find(asked.relation, asked.bounded, asked.unranged)
         slack = self.delta_per_question if delta is None else delta
         terms = Terms(0 if epsilon is None else epsilon, slack, weights, validate_bounds(bounds))
         number = len(missing) + len(asked.uncentered)
@@ -159,10 +158,6 @@ class Planner:
         again = replace(again, clipping=self.priced(question, terms).clipping)
         return replace(again, spent_first=plan.spent_first - _for_limits(plan) + _for_limits(again))
 
-    def asked(self, question: str) -> Question:
-        """The question in a text as it would be planned: what it asks for does not depend on what it may cost."""
-        return self.read(question, self.schema)
-
     def read(
         self,
         source: Any,
@@ -175,11 +170,6 @@ class Planner:
         """
         return with_combinations(read_question(source, schema, ranges, chosen), schema, self.different)
 
-    def missing(self, question: Question) -> Missing:
-        """The bounds of columns that must be found for a question."""
-        known = columns_to_find(question.relation, question.bounded)
-        return [*known, *(("between", origin) for origin in sorted(question.unranged))]
-
     def different(self, scan: Scan, fields: tuple[Field, ...]) -> list[tuple[Any, ...]] | None:
         """The different values of some columns of a public table. None if there are too many."""
         listed = ", ".join(dict.fromkeys(self.engine.dialect.quote(field.id) for field in fields))
@@ -189,8 +179,7 @@ class Planner:
 
     def _check_widest(self, asked: Question, missing: Missing) -> None:
         """Refuse now what the bounds that are found could make unanswerable."""
-        chosen = {origin: widest_range(self.schema, origin) for origin in asked.unranged}
-        schema = widest(self.schema, [one for one in missing if one[1] not in chosen])
+        schema, chosen = widest(self.schema, missing, asked.unranged)
         known = self.read(asked.source, schema, chosen=chosen)
         if sum(measure.is_open for measure in known.measures) > sum(measure.is_open for measure in asked.measures):
             raise NotAllowed(
@@ -399,7 +388,7 @@ class Planner:
         number = len(missing) + open_rows
         if not number:
             return RowsPlan(self._bounded(asked), terms)
-        rows_in(asked.source, widest(self.schema, missing), value)  # refuse now what the found bounds would refuse
+        rows_in(asked.source, widest(self.schema, missing)[0], value)  # refuse now what the found bounds would refuse
         each = check_epsilon(epsilon) * share_of(number)
         left = replace(terms, epsilon=check_epsilon(epsilon) - number * each)
         automatic = self.column_bounds(missing, each)

@@ -13,7 +13,7 @@ from discreet.sql.measuring.clipped import Pairs
 from discreet.sql.measuring.groups import ShownGroups
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
-from discreet.sql.pricing.automatic_bounds import AutomaticBound
+from discreet.sql.pricing.automatic_bounds import AutomaticBound, columns_to_find
 from discreet.sql.pricing.centers import FARTHEST
 from discreet.sql.pricing.clipping import Clip, to_center, with_centers
 from discreet.sql.pricing.found_rows import counts_values_only
@@ -39,7 +39,8 @@ class _Settling:
     def settled(self) -> Plan:
         planner, plan, bar = self.planner, self.plan, None
         open_keys = tuple(key.name for key in plan.question.keys if key.domain is None)
-        missing, unranged = planner.missing(plan.question), plan.question.unranged
+        unranged = plan.question.unranged
+        missing = columns_to_find(plan.question.relation, plan.question.bounded, unranged)
         schema, chosen, self.found = planner.found_columns(missing, plan.automatic, self._find, unranged)
         question = self._center_rows(planner.read(plan.question.source, schema, chosen=chosen), schema, chosen)
         if plan.goal is not None:

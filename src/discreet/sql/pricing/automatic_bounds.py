@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -88,11 +88,15 @@ def is_found(bound: AutomaticBound, retry_key: str | None, knows: Callable[[Auto
         return False
 
 
-def columns_to_find(relation: Relation, bounded: Iterable[Field]) -> list[tuple[str, Origin]]:
-    """The columns that need a range or a frequency and have none declared."""
+def columns_to_find(
+    relation: Relation, bounded: Iterable[Field], unranged: Iterable[Origin] = ()
+) -> list[tuple[str, Origin]]:
+    """The columns that need a range or a frequency and have none declared. Those of `unranged` need one for quantiles
+    alone.
+    """
     ranges = {("between", origin) for field in bounded for origin in field.found}
     joined = {("frequency", part.found) for part in parts_of(relation) if isinstance(part, Few) and part.found}
-    return sorted(ranges | joined)
+    return [*sorted(ranges | joined), *(("between", origin) for origin in sorted(unranged))]
 
 
 def with_bound(schema: Schema, name: str, origin: Origin, value: Any) -> Schema:
@@ -113,20 +117,22 @@ def without_ranges(schema: Schema, columns: Iterable[Origin]) -> Schema:
     return schema
 
 
-def widest(schema: Schema, wanted: list[tuple[str, Origin]]) -> Schema:
-    """The schema with the widest bounds that could be found. A question that is valid with these is valid with all
-    others.
+def widest(
+    schema: Schema, wanted: list[tuple[str, Origin]], unranged: Collection[Origin] = ()
+) -> tuple[Schema, dict[Origin, Any]]:
+    """The schema, and the ranges of `unranged` columns, with the widest bounds that could be found. A question that is
+    valid with these is valid with all others.
     """
+    chosen = {}
     for name, origin in wanted:
-        schema = with_bound(schema, name, origin, widest_range(schema, origin) if name == "between" else 1)
-    return schema
-
-
-def widest_range(schema: Schema, origin: Origin) -> tuple[Any, Any]:
-    """The widest range that could be found for a column."""
-    column = schema.tables[origin[0]].columns[origin[1]]
-    bins = _bins(column)
-    return _ends(column, [bins[0], bins[-1]])
+        column = schema.tables[origin[0]].columns[origin[1]]
+        bins = _bins(column) if name == "between" else range(0)
+        bound = _ends(column, [bins[0], bins[-1]]) if bins else 1
+        if origin in unranged:
+            chosen[origin] = bound
+        else:
+            schema = with_bound(schema, name, origin, bound)
+    return schema, chosen
 
 
 def column_bound(schema: Schema, name: str, origin: Origin, epsilon: Fraction) -> AutomaticBound:
@@ -156,13 +162,13 @@ def _range(schema: Schema, origin: Origin, epsilon: Fraction) -> AutomaticBound:
 
     def value(noisy: Any) -> tuple[Any, Any]:
         seen = [bin for bin, count in zip(bins, np.asarray(noisy).tolist(), strict=True) if count > least]
-        if not seen:
+        if (found := _ends(column, seen)) is None:
             raise NotAllowed(
                 f"Too few people have values to find {what}. What was charged to find it stays charged. Spend more ε, "
                 "or have between declared for this column.",
                 code="too-few-people",
             )
-        return _ends(column, seen)
+        return found
 
     return AutomaticBound(what, relation, read, noise, bound, value)
 
@@ -191,8 +197,10 @@ def _count_in_bins(relation: Relation, column: Column, engine: Engine) -> str:
     return f"SELECT bin, count(*) FROM ({rows}) AS one GROUP BY bin"
 
 
-def _ends(column: Column, seen: list[int]) -> tuple[Any, Any]:
-    """From the first to the last bin that enough people have values in."""
+def _ends(column: Column, seen: list[int]) -> tuple[Any, Any] | None:
+    """From the first to the last bin that enough people have values in. None if there is no such bin."""
+    if not seen:
+        return None
     low, high = min(seen), max(seen)
     if column.type == "date":
         return datetime.date(low, 1, 1), datetime.date(high, 12, 31)

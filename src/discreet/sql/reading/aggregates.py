@@ -295,16 +295,20 @@ class Aggregates:
         if within is not None:
             return within
         undeclared = [field for field in value.fields() if field.between is None and field.choices is None]
-        if not undeclared or any(field.origin is None or field.type not in ORDERED for field in undeclared):
+        if undeclared and all(field.origin is not None and field.type in ORDERED for field in undeclared):
+            origins = {field: field.origin or ("", "") for field in undeclared}
+            known = {field: self.chosen.get(origins[field], DEFAULTS[field.type]) for field in undeclared}
+            fields = {field: replace(field, between=between) for field, between in known.items()}
+            within = self._checked(node, range_of(with_fields(value, fields)))
+            self.unranged |= set(origins.values())
+        if within is None:
             self.sql.refuse(
                 node,
                 "The range of this value is not declared, so there is no grid to choose a quantile from.",
                 "Declare between = [low, high] for its columns in the policy, or write LEAST(GREATEST(x, low), high).",
                 code="sql-no-bounds",
             )
-        self.unranged |= {field.origin for field in undeclared if field.origin is not None}
-        known = {f: replace(f, between=self.chosen.get(f.origin or ("", ""), DEFAULTS[f.type])) for f in undeclared}
-        return self._checked(node, range_of(with_fields(value, known))) or DEFAULTS["number"]
+        return within
 
     def _open_sum(self, value: Expr, where: Expr | None) -> int:
         step = _OPEN_STEP[value.type]

@@ -86,6 +86,6 @@ def without_rows(planner: Planner, text: str) -> Answer:
 
 
 def _without_groups(planner: Planner, text: Any) -> FreeAnswer:
-    question = planner.asked(text)
+    question = planner.read(text, planner.schema)
     check_showable(question, planner.engine)
     return FreeAnswer(question, Columns.without_groups(question, None), planner.ledger, UNREAD)

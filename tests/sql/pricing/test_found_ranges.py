@@ -1,0 +1,156 @@
+"""Ranges that nobody declares, where a quantile is chosen from them: what is beyond them, and what sums do with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet as dp
+from discreet import testing
+from discreet.errors import NotAllowed
+from discreet.sql.running.notes import TOO_FEW
+
+from ...refusing import refuses
+
+COSTS = np.exp(np.random.default_rng(7).normal(4.4, 1.6, 6000)).round(2)
+"""Most are small, and a few are hundreds of times the median."""
+VISITS = pa.table({"person": np.arange(6000) // 2, "cost": COSTS, "ward": np.arange(6000) % 3})
+
+
+def clinic(source: Any = VISITS, **columns: Any) -> Any:
+    return dp.connect(
+        {
+            "ledger": {"path": ":memory:", "epsilon": 1e6, "delta": 1e-3},
+            "unit": {"person": "person"},
+            "tables": {"visits": {"source": source, "columns": columns}},
+        }
+    )
+
+
+def one(answer: Any, name: str) -> tuple[Any, Any, Any]:
+    """A number and the ends of its interval."""
+    row = answer.table.to_pylist()[0]
+    if f"{name}_low" in row:
+        return row[name], row[f"{name}_low"], row[f"{name}_high"]
+    error = row[f"{name}_error"]
+    return row[name], None if error is None else row[name] - error, None if error is None else row[name] + error
+
+
+def test_a_quantile_next_to_a_mean_clamps_no_sum() -> None:
+    """The range that is found for the median leaves out the largest values. The mean has limits of its own."""
+    text = "SELECT AVG(cost) AS a, MEDIAN(cost) AS m, SUM(cost) AS s FROM visits"
+    assert clinic().plan(text, epsilon=100).clipping is not None
+    both = clinic().sql(text, epsilon=100)
+    assert any("the range of visits.cost" in note and "the center of visits.cost" in note for note in both.notes)
+    assert not any("declared range" in note for note in both.notes)
+    for name, truth in (("a", COSTS.mean()), ("m", np.median(COSTS)), ("s", COSTS.sum())):
+        _, low, high = one(both, name)
+        assert low <= truth <= high, name
+
+
+def test_a_column_that_is_computed_from_one_whose_median_is_asked_for_is_not_clamped() -> None:
+    text = "SELECT MEDIAN(c) AS m, SUM(d) AS s FROM (SELECT cost AS c, cost * 2 AS d FROM visits) AS t"
+    assert clinic().plan(text, epsilon=1).clipping is not None
+
+
+def test_declared_automatic_ranges_still_clamp_sums() -> None:
+    declared = clinic(cost={"between": "auto"}).plan("SELECT AVG(cost) AS a, MEDIAN(cost) AS m FROM visits", epsilon=1)
+    assert [bound.what for bound in declared.automatic][0] == "the range of visits.cost"
+    assert not any(measure.is_open for measure in declared.question.measures)
+
+
+def test_the_end_of_a_range_that_was_found_is_no_end_of_an_interval() -> None:
+    """Values beyond it were moved to it. 999 of 1,000 are below 2^k, and few people have more."""
+    value, low, high = one(clinic().sql("SELECT MAX(cost) AS m FROM visits", epsilon=2), "m")
+    assert high is None
+    assert low is None or low <= COSTS.max()
+    declared = clinic(cost={"between": [0, 5000]}).sql("SELECT MAX(cost) AS m FROM visits", epsilon=2)
+    assert one(declared, "m")[2] is not None
+
+
+@pytest.mark.parametrize(
+    ("ends", "shown"),
+    [
+        ((3.25, 8.5), "5.0 (3.2 to 8.5)"),
+        ((3.25, None), "5.0 (3.2 or more)"),
+        ((None, 8.51), "5.0 (8.6 or less)"),
+        ((None, None), "5 ± ?"),
+    ],
+)
+def test_an_interval_without_an_end_says_so(ends: Any, shown: str) -> None:
+    from discreet.sql.running.answer import _shown
+
+    assert _shown(5.0, None, *ends) == shown
+
+
+def test_too_few_people_for_a_range_are_no_median_of_a_default() -> None:
+    """Once, 3 people had a median of 1.000000 (0.999984 to 1.000000)."""
+    database = clinic(VISITS.slice(0, 6))
+    with refuses(NotAllowed, "too-few-people"):
+        database.sql("SELECT MEDIAN(cost) AS m FROM visits", epsilon=0.5)
+    assert len(database.ledger.entries()) == 1
+    table = dp.table(
+        VISITS.slice(0, 6),
+        ledger=dp.Ledger.open(":memory:", protects=dp.person("person"), limit=dp.Approx(epsilon=9, delta=1e-5)),
+    )
+    with refuses(NotAllowed, "too-few-people"):
+        table.quantiles("cost", [0.5], epsilon=0.5)
+
+
+def test_quantiles_of_a_table_have_no_end_where_a_found_range_ends() -> None:
+    ledger = dp.Ledger.open(":memory:", protects=dp.person("person"), limit=dp.Approx(epsilon=99, delta=1e-5))
+    table = dp.table(VISITS, ledger=ledger)
+    found = table.quantiles("cost", [0.5, 0.9999], epsilon=2)
+    assert found.value.dtype == np.float64
+    assert found.intervals[0].tolist() != [None, None]
+    assert found.intervals[1][1] is None
+    assert "or more)" in str(found) or "any value)" in str(found)
+    assert found.error(0.95).amount is None
+    known = table.quantiles("cost", [0.5, 0.9999], between=(0, 5000), epsilon=2)
+    assert known.intervals.dtype == np.float64
+    assert known.error(0.95).amount > 0
+
+
+def test_a_sum_of_too_few_people_has_no_error() -> None:
+    """The limit is then far too low: 67 people of 4,000 had a sum of 1.0 ± 3.4, and 30,742 in truth."""
+    few = clinic(VISITS.slice(0, 200))
+    for _ in range(20):
+        try:
+            answer = few.sql("SELECT SUM(cost) AS s FROM visits", epsilon=0.35)
+        except NotAllowed as refused:
+            assert refused.code == "too-few-people"
+            continue
+        noisy = any(note.startswith(TOO_FEW) for note in answer.notes)
+        assert (answer.table["s_error"].to_pylist() == [None]) == noisy
+        if noisy:
+            return
+        few = clinic(VISITS.slice(0, 200))
+    pytest.fail("nothing was mostly noise in 20 answers")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT person, COUNT(*) AS n FROM visits GROUP BY person",
+        "SELECT p, COUNT(*) AS n FROM (SELECT person AS p, cost FROM visits) AS t GROUP BY p",
+        "SELECT ward, person, COUNT(*) AS n FROM visits GROUP BY ward, person",
+        "SELECT ward, person, COUNT(*) AS n FROM visits GROUP BY ROLLUP (ward, person)",
+    ],
+)
+def test_groups_of_one_person_are_refused_before_a_charge(text: str) -> None:
+    """They were charged, and could never be shown."""
+    database = clinic()
+    with refuses(NotAllowed, "sql-shows-people"):
+        database.sql(text, epsilon=1, delta=1e-6)
+    assert not database.ledger.entries()
+
+
+def test_numbers_of_each_person_are_aggregated_as_the_refusal_says() -> None:
+    with testing.no_noise():
+        answer = clinic().sql(
+            "SELECT AVG(n) AS n FROM (SELECT person, COUNT(*) AS n FROM visits GROUP BY person) AS t", epsilon=9
+        )
+    assert answer.table["n"].to_pylist() == [pytest.approx(2)]
