@@ -9,7 +9,6 @@ import pytest
 from .checking import Call, all_of_them, quick_containers, quick_records, troubles
 from .registry import CALLS
 
-
 PARTS = 4
 """Everything with everything takes minutes where the machine is busy, and a test may not."""
 
