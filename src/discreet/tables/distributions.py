@@ -128,7 +128,7 @@ class _Known:
         if sure > self.confidence:
             why = f"the intervals are drawn with the answer, for {100 * self.confidence:g}%"
             return Accuracy(amount=None, confidence=sure, of="every value", reason=why, ranks=ranks)
-        why = None if self.amount is not None else "the range was found, and an interval may have no end"
+        why = "" if self.amount is not None else "the range was found, and an interval may have no end"
         return Accuracy(amount=self.amount, confidence=sure, of="every value", reason=why, ranks=ranks)
 
 
