@@ -71,7 +71,7 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
     if loss is not None and loss.is_mostly_noise():
         notes.append(
             f"{TOO_FEW}, most have more than the declared bounds, or values of both signs cancel. Spend more, "
-            "ask about more people, or declare rows_per_person and the ranges of summed columns."
+            "ask about more people, or ask the owner to declare rows_per_person and the ranges of summed columns."
         )
     if loss is not None and loss.clip.above:
         about, most = round(loss.people()), math.ceil(loss.people(0.95))
@@ -106,16 +106,17 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
     if (chosen := plan.price.selection) is not None:
         open_keys = ", ".join(key.name for key in plan.question.keys if key.domain is None)
         fewer = "lower groups_per_person, " if chosen.keys_per_person > 1 else ""
+        more = f"spend more ε, {fewer}or ask the owner to declare choices for {open_keys}"
         notes.append(
-            f"Groups with fewer than about {chosen.threshold:,} {_counted(plan)} are not shown. To see more, declare "
-            f"choices for {open_keys}, {fewer}or spend more ε: explain says the bar before you pay."
+            f"Groups with fewer than about {chosen.threshold:,} {_counted(plan)} are not shown. To see more, "
+            f"{more}: explain says the bar before you pay."
         )
     if plan.bar is not None:
         open_keys, many = ", ".join(plan.open_keys), max(plan.bar)
         notes.append(
             f"Groups are shown if enough people are in them: about {math.ceil(plan.bar[1]):,} who are in no other"
             + (f", or {math.ceil(plan.bar[many]):,} who are each in {many}" if many > 1 else "")
-            + f". To see more, declare choices for {open_keys}, or spend more ε."
+            + f". To see more, spend more ε, or ask the owner to declare choices for {open_keys}."
         )
     extremes = [m for m in plan.question.measures if m.kind == "quantile" and m.quantile in EXTREMES.values()]
     if extremes:
