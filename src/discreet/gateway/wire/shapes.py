@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, NamedTuple
@@ -193,8 +193,7 @@ def _values(table: Any, cell: Cell) -> list[Any]:
         return [None if value is None else 0.0 for value in values]
     if cell.beside is not None:
         beside = table.column(cell.beside).to_pylist()
-        round_it = {"error": _rounded, "low": _rounded_out, "high": _rounded_out}.get(cell.of, _few_digits)
-        values = [round_it(one, other) for one, other in zip(values, beside, strict=True)]
+        values = [_ROUNDED.get(cell.of, _few_digits)(one, other) for one, other in zip(values, beside, strict=True)]
     elif cell.of == "error":
         values = [_rounded(error) for error in values]
     if cell.of == "end":
@@ -236,6 +235,10 @@ def _rounded_out(end: Any, other: Any) -> Any:
 
 def _is_amount(error: Any) -> bool:
     return isinstance(error, int | float) and error > 0 and math.isfinite(error)
+
+
+_ROUNDED: dict[str, Callable[[Any, Any], Any]] = {"error": _rounded, "low": _rounded_out, "high": _rounded_out}
+"""How numbers are rounded, next to the column that is beside them."""
 
 
 def _end(value: Any, error: Any, sign: int) -> float | None:
