@@ -262,7 +262,7 @@ def test_an_analyst_is_charged(clinic: Path, run) -> None:
 def test_groups_that_are_not_shown_come_with_a_way_out(clinic: Path, run) -> None:
     asked = ("query", clinic, "SELECT note, city, COUNT(*) AS n FROM visits GROUP BY note, city", "--epsilon", 1)
     told = " ".join(run(*asked, "--delta", 1e-8).out.split())
-    assert "To see more, declare choices for note, or spend more" in told
+    assert "To see more, spend more ε, or ask the owner to declare choices for note" in told
 
 
 # --- pictures -------------------------------------------------------------------------------------------
@@ -305,8 +305,8 @@ def test_a_bad_picture_is_told_before_anything_is_spent(name: str, clinic: Path,
         ("SELEC COUNT(*) FROM visits", 2, "does not parse", None),
         ("SELECT COUNT(*) FROM visits; SELECT 1", 2, "Only one query at a time", None),
         ("", 2, "A query must be text in SQL", None),
-        ("SELECT COUNT(*)\n  FROM visit", 2, "Unknown table visit. Known: cities, visits.", "visit"),
-        ("SELECT COUNT(*)\nFROM visits\nWHERE agee > 3", 2, "Unknown column agee. Known:", "agee"),
+        ("SELECT COUNT(*)\n  FROM visit", 2, "Unknown table visit. Did you mean visits? Known: cities,", "visit"),
+        ("SELECT COUNT(*)\nFROM visits\nWHERE agee > 3", 2, "Unknown column agee. Did you mean age? Known:", "agee"),
         ("SELECT * FROM visits", 3, "SELECT * would show rows of individual people.", None),
         ("SELECT note FROM visits", 3, "note is a value of individual people.", "note"),
         ("SELECT MODE(note) FROM visits", 3, "MODE chooses among declared values", "MODE(note"),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
+from types import SimpleNamespace
+
 import pytest
 import sqlglot
 from hypothesis import given
@@ -11,6 +15,8 @@ from sqlglot import exp
 from discreet.errors import InvalidArgument
 from discreet.gateway.console.declared import listed_tables, written
 from discreet.gateway.console.guided_sql import Choices, Filter, build_sql, literal
+from discreet.gateway.console.pages.guided import _fields
+from discreet.gateway.console.visit import Fields
 
 from ..catalog.clinic_tables import CLINIC, HOSTILE, column, table
 from .test_ask import BAD, ODD, alice, house, pages  # noqa: F401  # fixtures
@@ -133,3 +139,19 @@ def test_public_tables_are_grouped_by_what_everybody_knows(alice):  # noqa: F811
     assert '<input type="checkbox" name="by" value="city">' in alice.get("/guided", table="prices").text
     gone = alice.get("/guided", table="prices", measure="average", of="price", by="city", do="ask")
     assert "Free." in alice.get(gone.headers["location"]).text
+
+
+def test_a_form_has_an_epsilon_and_says_which_columns_have_no_groups(alice):  # noqa: F811
+    form = alice.get("/guided", table="visits").text
+    assert float(re.search(r'name="epsilon"[^>]*value="([^"]*)"', form)[1]) > 0
+    assert "Groups need declared choices, which cost has not" in form
+    assert "Groups need" not in alice.get("/guided", table=ODD[1:-1]).text
+
+
+def test_without_a_default_the_form_has_a_usual_epsilon():
+    settings = SimpleNamespace(question_default=None, question_most=None)
+    visit = SimpleNamespace(console=SimpleNamespace(settings=settings), query=Fields(b""))
+    shown = _fields(visit, table("visits", column("note", "text")))
+    assert (shown["epsilon"], shown["ungrouped"]) == ("0.1", ["note"])
+    settings.question_most = Fraction(1, 20)
+    assert _fields(visit, table("visits", column("note", "text")))["epsilon"] == "0.05"

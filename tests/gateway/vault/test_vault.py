@@ -130,6 +130,27 @@ def test_refusals_cost_nothing(house, given, code):
     assert len(house.charges()) == count
 
 
+@pytest.mark.parametrize("verb", ["ask", "plan"])
+def test_without_a_cost_a_question_that_nothing_helps_is_refused_as_such(silent_house, verb):
+    house, token = silent_house
+    refused = house.call(verb, token, sql="SELECT cty FROM visits").header
+    assert (refused["code"], refused["position"]) == ("sql-unknown-column", 7)
+    assert house.call(verb, token, sql="SELECT * FROM visits LIMIT 10").header["code"] == "sql-not-aggregated"
+    assert house.call(verb, token, sql=COUNT).header["code"] == "epsilon-or-within"
+    assert house.call(verb, token, sql=7).header["code"] == "gateway-question"
+    assert not house.charges()
+
+
+@pytest.fixture(scope="module")
+def silent_house(tmp_path_factory):
+    """A gateway whose owner does not say what a question costs."""
+    made = House(tmp_path_factory.mktemp("silent"))
+    made.policy.write_text(made.policy.read_text().replace("default = 0.1\n", ""))
+    made.start()
+    yield made, made.open("ida")
+    made.stop()
+
+
 def test_gaussian_noise_counts_against_the_limits(house):
     """Its guarantee has no largest loss: what was asked for counts."""
     token = house.open("gus")

@@ -282,6 +282,14 @@ def test_parameters_do_not_move_the_place(client):
     assert text[refused.position - 1 :].startswith("nothing")
 
 
+def test_explain_without_a_cost_is_told_how_to_write_one():
+    client = Client(vault=LocalVault(default=None))
+    refused = client.refused(f"EXPLAIN {COUNT}")
+    example = refused.hint[refused.hint.index("EXPLAIN /*") : refused.hint.index(" SELECT")]
+    assert client.run(f"{example} {COUNT}").rows
+    client.close()
+
+
 def test_refusals_have_a_hint(client):
     refused = client.refused("SELECT city FROM visits")
     assert (refused.state, bool(refused.hint)) == ("0A000", True)

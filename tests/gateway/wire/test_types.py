@@ -7,6 +7,7 @@ import datetime
 import math
 import struct
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import psycopg
@@ -286,8 +287,31 @@ def test_an_error_has_few_digits_and_is_never_below_itself():
     table = pa.table({"n": [41.123456] * len(errors), "n_error": pa.array(errors, pa.float64())})
     fields = [Field("n", "double", noisy=True), Field("n_error", "double", error_of="n")]
     rows = rows_of(table, layout(fields, [], "columns"))
-    assert [value for value, _ in rows] == [41.123456] * len(errors)
+    assert [value for value, _ in rows] == [41.0, *[41.123456] * 2, 41.1235, *[41.123456] * 3, 41.0]
     shown = [error for _, error in rows]
     assert shown[:5] == [1154.0, 0.0, 2.5e-7, 0.3334, math.inf]
     assert math.isnan(shown[5])
-    assert shown[6:] == [None, 1000.0]
+    assert shown[6:] == [None, 1001.0]  # with what the value is rounded by
+
+
+@settings(max_examples=200)
+@given(st.floats(-1e6, 1e6), st.floats(0.01, 1e9))
+def test_rounded_values_and_ends_still_contain_the_interval(value, error):
+    table = pa.table({"n": [value], "n_error": [error]})
+    fields = [Field("n", "double", noisy=True), Field("n_error", "double", error_of="n")]
+    [[shown, half]] = rows_of(table, layout(fields, [], "columns"))
+    assert abs(Fraction(shown) - Fraction(value)) + Fraction(error) <= Fraction(half) + Fraction(1, 10**6)
+    assert half <= 1.02 * error
+    ends = pa.table({"m": [value], "m_low": [value - error], "m_high": [value + error]})
+    fields = [Field("m", "double", noisy=True), *(Field(f"m_{end}", "double", error_of="m") for end in ("low", "high"))]
+    [[_, low, high]] = rows_of(ends, layout(fields, [], "columns"))
+    assert low <= value - error
+    assert high >= value + error
+
+
+def test_the_ends_of_an_interval_have_the_digits_of_its_width():
+    table = pa.table({"m": [443.0], "m_low": [241.3123456], "m_high": [645.0789], "n": [7], "n_error": [30.123456]})
+    fields = [Field("m", "double", noisy=True), *(Field(f"m_{end}", "double", error_of="m") for end in ("low", "high"))]
+    fields += [Field("n", "int64", noisy=True), Field("n_error", "double", error_of="n")]
+    [row] = rows_of(table, layout(fields, [], "columns"))
+    assert row == (443.0, 7, 241.3, 645.1, 30.13)

@@ -74,3 +74,47 @@ def test_a_plan_spends_nothing_whatever_the_ledger(clinic: Any) -> None:
     found = planned(clinic.database, "SELECT SUM(cost) AS s FROM visits", {"epsilon": 0.5})
     assert (found["bought"], found["fits"]) == (False, True)
     assert clinic.database.ledger.count == before
+
+
+@pytest.mark.parametrize(
+    ("written", "code", "said"),
+    [
+        ("SELECT COUNT(*) FROM vistis", "sql-unknown-table", "Did you mean visits?"),
+        ("SELECT ctiy, COUNT(*) FROM visits GROUP BY 1", "sql-unknown-column", "Did you mean city?"),
+        ("SELECT COUNT(*) FROM visits WHERE city = Koper", "sql-unknown-column", "quotes: 'Koper'."),
+        ('SELECT COUNT(*) FROM visits WHERE "O\'Hara" <> city', "sql-unknown-column", "quotes: 'O''Hara'."),
+        ("SELECT COUNT(*) FROM visits WHERE city IN (Koper)", "sql-unknown-column", "quotes: 'Koper'."),
+        ("SELECT TOP 5 city FROM visits", "sql-syntax", "Write LIMIT 5"),
+        ("SELECT DISTINCT top 7 city, cost FROM visits", "sql-syntax", "Write LIMIT 7"),
+        ("SELECT COUNT(*) FROM visits WHERE day = '2025-13-45'", "sql-date", "'2025-13-45' is not a date"),
+        ("SELECT COUNT(*) FROM visits WHERE day IN ('2025-01-01', 'may')", "sql-date", "'may' is not a date"),
+        ("SELECT COUNT(*) FROM visits WHERE day > DATE '2025-02-30'", "sql-date", "'2025-02-30' is not a date"),
+    ],
+)
+def test_a_refusal_says_what_was_meant(clinic: Any, written: str, code: str, said: str) -> None:
+    error = refused(clinic.database, written)
+    assert (error.code, said in str(error)) == (code, True)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "SELECT COUNT(*) FROM visits WHERE Koper = 'Koper'",  # compared with a text, it is none
+        "SELECT Koper, COUNT(*) FROM visits GROUP BY 1",
+        "SELECT COUNT(*) FROM visits WHERE city = lower(Koper)",
+        "SELECT COUNT(*) FROM visits WHERE city = v.Koper",
+    ],
+)
+def test_a_name_that_is_not_compared_with_a_column_is_no_text(clinic: Any, written: str) -> None:
+    assert "quotes" not in str(refused(clinic.database, written))
+
+
+def test_text_that_is_no_date_is_an_error_of_types_where_nothing_is_compared(clinic: Any) -> None:
+    assert refused(clinic.database, "SELECT COUNT(*) FROM visits WHERE day - 'x' > 1").code == "sql-types"
+    assert refused(clinic.database, "SELECT COUNT(*) FROM visits WHERE TOP 5").code == "sql-syntax"
+
+
+@pytest.mark.parametrize("kind", ["FLOAT", "REAL", "FLOAT8"])
+def test_a_cast_to_float_is_one_to_double(clinic: Any, kind: str) -> None:
+    plans = [clinic.database.plan(f"SELECT SUM(cost::{one}) AS s FROM visits", epsilon=1) for one in (kind, "DOUBLE")]
+    assert plans[0].question.meaning == plans[1].question.meaning

@@ -38,8 +38,29 @@ def test_a_plan_says_below_how_many_people_the_error_is_large(question, where):
     plan = database().explain(question, epsilon=0.5, delta=1e-8)
     column = plan.data["columns"][-1]
     people = 10 * column["error_in_limits"]
-    assert column["in_words"].endswith(f"over 10% below about {float(f'{people:.2g}'):,.0f} people{where}")
+    assert f"at least 10% below about {float(f'{people:.2g}'):,.0f} people{where} (" in column["in_words"]
     assert column["in_words"] in plan
+
+
+def test_below_a_stated_number_of_people_the_error_of_an_average_is_stated_to_be_large():
+    question = "SELECT city, AVG(length(city)) AS mean FROM t GROUP BY city"
+    plan = database().explain(question, epsilon=0.5, delta=1e-8)
+    noise = max(measure.get("error_in_limits", 0) for measure in plan.data["measures"])
+    assert noise
+    assert f"below about {float(f'{10 * noise:.2g}'):,.0f} people in a group" in plan.data["columns"][-1]["in_words"]
+
+
+@pytest.mark.parametrize(("shown", "used"), [("MEDIAN(age)", "rows"), ("COUNT(DISTINCT city)", "values")])
+def test_an_error_is_not_promised_for_one_row_where_more_may_be_found(shown, used):
+    question = f"SELECT {shown} AS x FROM t"
+    ages = pa.table({"pid": list(range(100)), "age": [1.0] * 100, "city": ["Rome"] * 100})
+    tables = {"t": {"source": ages, "version": "1"}}
+    limits = {"path": ":memory:", "epsilon": 100.0}
+    clinic = dp.connect({"ledger": limits, "unit": {"person": "pid"}, "tables": tables})
+    plan = clinic.explain(question, epsilon=2)
+    assert f"times the {used} of one person" in plan.data["columns"][0]["in_words"]
+    assert plan.data["used_of_person"] == used
+    assert "at most 1 row" not in plan
 
 
 def test_with_fewer_people_the_error_is_over_a_tenth():

@@ -107,7 +107,7 @@ def view_plan(plan: Mapping[str, Any], settings: Settings) -> PlanView:
         groups="; ".join(filter(None, map(_groups, parts))),
         protects=str(parts[0]["protects"]) if parts else "",
         losses=list(dict.fromkeys(words for part in parts for words in _losses(part))),
-        warnings=[] if bought or not epsilon else _warnings(epsilon, settings),
+        warnings=[] if bought or not epsilon else [*_warnings(epsilon, settings), *_small_groups(parts, epsilon)],
         questions=len(parts),
     )
 
@@ -129,7 +129,8 @@ def _share(measure: Mapping[str, Any]) -> Share:
     if measure["moved_by"] is None:
         return Share(measure["name"], measure["share"], "its limit", f"± {rounded(measure['error_in_limits'])} limits")
     noise = f"± {rounded(measure['error'])} {measure['of']}".rstrip()
-    return Share(measure["name"], measure["share"], rounded(measure["moved_by"]), noise)
+    each = f" for each of {measure['times']}" if "times" in measure else ""
+    return Share(measure["name"], measure["share"], f"{rounded(measure['moved_by'])}{each}", noise)
 
 
 def _groups(part: Mapping[str, Any]) -> str:
@@ -143,15 +144,23 @@ def _groups(part: Mapping[str, Any]) -> str:
 
 def _losses(part: Mapping[str, Any]) -> list[str]:
     """What is left out or moved before noise is added. The ± does not include it."""
+    used, found = [], part.get("used_of_person")
+    if found:
+        used.append(f"Of one person, only as many {found} are used as are found. Others are left out at random.")
     if limits := part.get("limits"):
         return [
+            *used,
             f"Limits on {' and '.join(limits['of'])} of one person are found privately, so that {limits['in_words']} "
-            "have more. These people are scaled down. The answer estimates what is lost."
+            "have more. These people are scaled down. The answer estimates what is lost.",
         ]
     said = []
-    if bounds := part["one_person"]:
-        many = f"{bounds['rows']:,} {'row' if bounds['rows'] == 1 else 'rows'}"
-        said.append(f"Of one person, at most {many} are used. Rows beyond that are left out at random.")
+    if first := part.get("found_first"):
+        said.append(f"Found first: {', '.join(first)} (until then, errors are shown for public defaults).")
+    if used:
+        said += used
+    elif bounds := part["one_person"]:
+        many = "1 row is" if bounds["rows"] == 1 else f"{bounds['rows']:,} rows are"
+        said.append(f"Of one person, at most {many} used. Rows beyond that are left out at random.")
     said.append("Values outside their declared range are moved to its ends. The ± does not include that.")
     return said
 
@@ -164,6 +173,18 @@ def _warnings(epsilon: float, settings: Settings) -> list[str]:
     elif above is not None and epsilon > above:
         said.append(f"Above ε = {float(above):g}, a second person must approve. Asking files a request.")
     return said
+
+
+def _small_groups(parts: Sequence[Mapping[str, Any]], epsilon: float) -> list[str]:
+    """How many people a group needs to be shown, if its keys are not declared: the bar is known before anything is."""
+    said = []
+    for part in parts:
+        if enough := max(part.get("people_for_group", 0), part.get("smallest_group", 0)):
+            said.append(
+                f"At ε = {epsilon:g}, groups with fewer than about {float(f'{enough:.2g}'):,.0f} people are not shown. "
+                "To see smaller ones, spend more ε, or ask the owner to declare choices."
+            )
+    return list(dict.fromkeys(said))
 
 
 def rounded(value: float) -> str:

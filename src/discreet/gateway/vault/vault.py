@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -238,7 +239,8 @@ class Vault:
     async def ask(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
         """Answer a question: at once if it was bought before, otherwise at the end of its slot."""
         check_caller(caller, "ask", ROLES, "replay")
-        return await self.answer(caller, read_question(arguments, self.settings))
+        with_cost = partial(read_question, arguments, self.settings)
+        return await self.answer(caller, await self._after_reading(caller, arguments, with_cost))
 
     async def answer(self, caller: Caller, asked: Asked) -> Frame:
         """The answer to a question. Those who ask the same at the same time share one."""
@@ -431,10 +433,22 @@ class Vault:
         """Explain a question, for free."""
         check_caller(caller, "plan", ROLES, "explain")
         check_arguments("plan", arguments, ("sql",), OPTIONS)
-        options, sql = read_options(arguments, self.settings), text_of(arguments)
+        with_cost = partial(read_options, arguments, self.settings)
+        options, sql = await self._after_reading(caller, arguments, with_cost), text_of(arguments)
         others, _, _ = await self.in_books(self._others, account_of(caller))
         finds = "replay" in caller.scopes  # whether something was bought is for those who may see it
         return await self._read("plan", caller, sql=sql, options=options, others=others, finds=finds)
+
+    async def _after_reading(self, caller: Caller, arguments: Mapping[str, Any], read: Callable[[], T]) -> T:
+        """What is read of the arguments. If they do not say what a question may cost, it is refused first if it is one
+        that no ε can help.
+        """
+        try:
+            return read()
+        except InvalidArgument as error:
+            if error.code == "epsilon-or-within" and "explain" in caller.scopes:
+                await self._read("describe", caller, sql=text_of(arguments))
+            raise
 
     async def describe(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
         """The columns that an answer would have, for free and without an ε."""

@@ -65,7 +65,7 @@ OF_KINDS = {
 FAILED = "The gateway failed. What was charged stays charged. Ask the same again: it is free if it was answered."
 _HOW_MUCH = (
     "Write /* epsilon=0.1 */ or /* within n=50 */ in the statement, or SET discreet.epsilon = 0.1 before it. "
-    "EXPLAIN says for free what to expect."
+    "EXPLAIN /* epsilon=0.1 */ SELECT … says for free what to expect for this ε."
 )
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-ZΑ-Ω/\"'(])")
 _UNDERLINED = re.compile(r"\n  .*\n  *\^+", re.DOTALL)

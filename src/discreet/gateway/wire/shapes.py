@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, NamedTuple
 
 from discreet.exact.rational import exactly, significant
@@ -38,13 +38,16 @@ class Field(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A column that is sent: where its values come from. `error` is the column that is added or taken away."""
+    """A column that is sent: where its values come from. `error` is the column that is added or taken away. `beside`
+    says how many digits mean something: of a value its error, of an error its value, of an end the other end.
+    """
 
     column: Column
     of: str
     value: int
     error: int | None = None
     sign: int = 0
+    beside: int | None = None
 
 
 def pg_type(arrow: str) -> str:
@@ -97,7 +100,7 @@ def layout(fields: Sequence[Field], items: Sequence[Item], errors: str) -> list[
     """The columns that are sent. Errors come after all others, unless the question says where they are."""
     asked, names = asked_fields(fields), named_fields(fields, items)
     plain = [
-        Cell(Column(name, pg_type(fields[place].type)), "value", place)
+        Cell(Column(name, pg_type(fields[place].type)), "value", place, beside=_places_of(fields, place).get("error"))
         for name, place in zip(names, asked, strict=True)
     ]
     if any(one.of in ERRORS for one in items):
@@ -110,13 +113,24 @@ def layout(fields: Sequence[Field], items: Sequence[Item], errors: str) -> list[
         if one.error_of is not None:
             name = _free(f"{of.get(one.error_of, one.error_of)}_{one.name.rpartition('_')[2]}", taken)
             taken.add(name)
-            found.append(Cell(Column(name, pg_type(one.type)), _read_as(one), place))
+            found.append(_error_of(Column(name, pg_type(one.type)), place, fields))
     return found
 
 
-def _read_as(field: Field) -> str:
-    """Errors are rounded; the ends of intervals are values like others."""
-    return "error" if field.name.endswith("_error") else "value"
+def _error_of(column: Column, place: int, fields: Sequence[Field]) -> Cell:
+    """An error, or an end of an interval, that is rounded with its value or with the other end."""
+    own, value = fields[place], next((n for n, one in enumerate(fields) if one.name == fields[place].error_of), None)
+    places, end = {} if value is None else _places_of(fields, value), own.name.rpartition("_")[2]
+    if end == "error":
+        return Cell(column, "error", place, beside=value)
+    other = places.get("high" if end == "low" else "low")
+    return Cell(column, "value" if other is None else end, place, beside=other)
+
+
+def _places_of(fields: Sequence[Field], value: int) -> dict[str, int]:
+    """Where the error of a column is, and the ends of its interval."""
+    named = fields[value].name
+    return {one.name.rpartition("_")[2]: n for n, one in enumerate(fields) if one.error_of == named}
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -152,11 +166,10 @@ def _error_cell(one: Item, shown: Sequence[Cell | None], fields: Sequence[Field]
             hint=f"Write COUNT(*) AS n, {one.of}(n) AS e.",
             position=None if position is None else int(position) + 1,
         )
-    name = fields[cell.value].name
-    places = {field.name.rpartition("_")[2]: n for n, field in enumerate(fields) if field.error_of == name}
+    places = _places_of(fields, cell.value)
     column = Column(one.name or one.of, "float8")
     if one.of in places:
-        return Cell(column, _read_as(fields[places[one.of]]), places[one.of])
+        return _error_of(column, places[one.of], fields)
     if cell.column.type not in _NUMBERS:
         raise Refusal(f"{one.of}(…) is for numbers, and {cell.column.name} is {cell.column.type}.", state="42804")
     if one.of == "error":
@@ -178,7 +191,10 @@ def _values(table: Any, cell: Cell) -> list[Any]:
     values = column.to_pylist()
     if cell.of == "zero":
         return [None if value is None else 0.0 for value in values]
-    if cell.of == "error":
+    if cell.beside is not None:
+        beside = table.column(cell.beside).to_pylist()
+        values = [_ROUNDED.get(cell.of, _few_digits)(one, other) for one, other in zip(values, beside, strict=True)]
+    elif cell.of == "error":
         values = [_rounded(error) for error in values]
     if cell.of == "end":
         errors = [0.0] * len(values) if cell.error is None else table.column(cell.error).to_pylist()
@@ -190,17 +206,49 @@ def _values(table: Any, cell: Cell) -> list[Any]:
     return values  # type: ignore[no-any-return]
 
 
-def _rounded(error: Any) -> Any:
-    """An error with three or four digits, never below itself. People read it next to its value. Of a list, each."""
+def _few_digits(value: Any, error: Any) -> Any:
+    """A mean or the like, rounded at the fourth digit of its error. Counts, and what has no error, stay as they are."""
+    if not isinstance(value, float) or not math.isfinite(value) or not _is_amount(error):
+        return value
+    return round(value, 3 - math.floor(math.log10(error)))
+
+
+def _rounded(error: Any, value: Any = None) -> Any:
+    """An error with three or four digits, never below itself and what its value is rounded by. Of a list, each."""
     if isinstance(error, list):
         return [_rounded(one) for one in error]
-    if error is None or not error or not math.isfinite(error):
+    if not _is_amount(error):
         return error
-    return float(significant(exactly(error), up=True, digits=3))
+    shown = _few_digits(value, error)
+    moved = 0 if shown is value or shown == value else abs(exactly(shown) - exactly(value))
+    return float(significant(exactly(error) + moved, up=True, digits=3))
+
+
+def _rounded_out(end: Any, other: Any) -> Any:
+    """An end of an interval, moved away from the other end to three or four digits of half its width."""
+    if not isinstance(end, float) or not isinstance(other, float) or not _is_amount(abs(end - other)):
+        return end
+    step = Decimal(1).scaleb(math.floor(math.log10(abs(end - other) / 2)) - 3)
+    outward = ROUND_FLOOR if end < other else ROUND_CEILING
+    return float((Decimal(end) / step).to_integral_value(outward) * step)
+
+
+def _is_amount(error: Any) -> bool:
+    return isinstance(error, int | float) and error > 0 and math.isfinite(error)
+
+
+_ROUNDED: dict[str, Callable[[Any, Any], Any]] = {"error": _rounded, "low": _rounded_out, "high": _rounded_out}
+"""How numbers are rounded, next to the column that is beside them."""
 
 
 def _end(value: Any, error: Any, sign: int) -> float | None:
-    return None if value is None or error is None else float(value) + sign * float(error)
+    """What is shown of a value, with what is shown of its error added or taken away."""
+    if value is None or error is None:
+        return None
+    shown, half = float(_few_digits(value, error)), float(_rounded(error, value))
+    if not math.isfinite(shown) or not math.isfinite(half):
+        return shown + sign * half
+    return float(Decimal(repr(shown)) + sign * Decimal(repr(half)))
 
 
 def _text(value: Any) -> str | None:

@@ -31,6 +31,8 @@ from discreet.sql.pricing.automatic_bounds import AutomaticBound
 from discreet.sql.question import Bounds, Measure, Question
 from discreet.sql.reading.values.domains import domain_of
 
+ROWS_FOUND, VALUES_FOUND = "how many rows of one person are used", "how many values of one person are counted"
+"""What is found, in words."""
 UNLIKELY, HALF = Fraction(3), Fraction(7, 10)
 """About ln 20 and ln 2: of limits that gain nothing, a coin of a large one comes up once in 20 times, and half as often
 for each further limit."""
@@ -70,9 +72,7 @@ def rows_bound(
         number = min(number, asked.get("groups_per_person", number))
         return Bounds(in_group * number, number, in_group)
 
-    return AutomaticBound(
-        "how many rows of one person are used", question.relation, read, search, moved, value, question
-    )
+    return AutomaticBound(ROWS_FOUND, question.relation, read, search, moved, value, question)
 
 
 def counts_values_only(question: Question) -> bool:
@@ -112,9 +112,7 @@ def support_bound(
         in_groups = min(most, asked.get("groups_per_person", most)) if question.keys else 1
         return Bounds(most, in_groups, min(most, asked.get("rows_per_group", most)))
 
-    return AutomaticBound(
-        "how many values of one person are counted", question.relation, read, search, moved, value, question
-    )
+    return AutomaticBound(VALUES_FOUND, question.relation, read, search, moved, value, question)
 
 
 def _most_values(question: Question, counted: list[int], groups: int) -> int:

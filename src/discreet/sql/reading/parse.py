@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 
 from discreet.errors import NotAllowed, QueryError
 
@@ -295,6 +295,8 @@ def _parse_tree(sql: Text, said: str, parse: Callable[[], Any]) -> Any:
     except (SqlglotError, RecursionError) as problem:
         first, start = _first_error(problem, sql)
         error = said + first
+        if isinstance(problem, ParseError) and (top := _top(sql)) is not None:
+            error, start = top
         code = "sql-too-complex" if isinstance(problem, RecursionError) else "sql-syntax"
     finally:
         sqlglot_logger.disabled = False
@@ -396,6 +398,16 @@ def _second(sql: Text) -> tuple[int, int]:
     end = next((number for number, token in enumerate(sql.tokens) if token.text == ";"), len(sql.tokens))
     rest = sql.tokens[end + 1 :]
     return (rest[0].start, rest[-1].end) if rest else (0, 0)
+
+
+def _top(sql: Text) -> tuple[str, int] | None:
+    """What to write instead of SELECT TOP 5, and at which character that stands. None if it does not."""
+    for before, word, number in zip(sql.tokens, sql.tokens[1:], sql.tokens[2:], strict=False):
+        first = before.token_type.name in ("SELECT", "DISTINCT") and word.text.upper() == "TOP"
+        if first and number.token_type.name == "NUMBER":
+            said = f"TOP is not supported. Write LIMIT {number.text} at the end."
+            return said + sql.underlined(word.start, number.end), word.start
+    return None
 
 
 def _first_error(error: Exception, sql: Text) -> tuple[str, int | None]:

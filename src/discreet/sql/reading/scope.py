@@ -8,11 +8,14 @@ from typing import Any
 
 from sqlglot import exp
 
+from discreet.engines.duckdb.dialect import quote_text
 from discreet.sql.expressions import Expr, Field
 from discreet.sql.pricing.relation import Relation
 from discreet.sql.reading.parse import Text, span_of
+from discreet.sql.reading.suggested import did_you_mean
 from discreet.sql.reading.translate import Translator
 
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In)
 _STANDS_FOR = "stands for"
 """The entry in the meta data of a node with the field that it stands for. A comment can only set text there."""
 
@@ -39,9 +42,21 @@ class Scope:
             what = f"{len(found)} tables have a column {node.name}. Write table.{node.name}."
             self.sql.unknown(node, what, code="sql-ambiguous-column")
         if not found:
-            known = ", ".join(sorted(field.name for names in places for field in names.values()))
-            self.sql.unknown(node, f"Unknown column {node.name}. Known: {known}.", code="sql-unknown-column")
+            known = sorted(field.name for names in places for field in names.values())
+            meant = did_you_mean(node.name, known) or self._as_text(node)
+            what = f"Unknown column {node.name}. {meant}Known: {', '.join(known)}."
+            self.sql.unknown(node, what, code="sql-unknown-column")
         return found[0]
+
+    def _as_text(self, node: exp.Column) -> str:
+        """How to write a name as text, if it stands alone on one side of a comparison with a column."""
+        compared = node.parent
+        if not isinstance(compared, _COMPARISONS) or node.table:
+            return ""
+        other = compared.expression if compared.this is node else compared.this
+        if not self.has(other):
+            return ""
+        return f"Text is in single quotes: {quote_text(node.name)}. "
 
     def knows(self, name: str) -> bool:
         """Whether some table has a column with this name."""

@@ -23,6 +23,7 @@ from discreet.sql.reading.joins import Joins
 from discreet.sql.reading.parse import Text, unread_arguments, without_alias
 from discreet.sql.reading.scope import Scope
 from discreet.sql.reading.subqueries import Subqueries, parts_of_condition
+from discreet.sql.reading.suggested import did_you_mean
 from discreet.sql.reading.values.domains import Work, domain_of, like, restrict_values
 from discreet.sql.reading.windows import Windows
 from discreet.sql.schema import Schema
@@ -86,8 +87,9 @@ class Sources:
                 return self._named(self._renamed(self.rows_in(cte.this, outer), cte), node)
             table = next((t for t in self.schema.tables.values() if t.name.lower() == name), None)
             if table is None:
-                known = ", ".join(sorted(self.schema.tables))
-                self.sql.unknown(node, f"Unknown table {node.name}. Known: {known}.", code="sql-unknown-table")
+                known = sorted(self.schema.tables)
+                what = f"Unknown table {node.name}. {did_you_mean(node.name, known)}Known: {', '.join(known)}."
+                self.sql.unknown(node, what, code="sql-unknown-table")
             return self._named(self.names.scan(table), node)
         if plain and isinstance(node, exp.Subquery):
             return self._named(self.rows_in(node.this, ctes), node)

@@ -6,7 +6,7 @@ These are proposals. Whoever offers one plans it first, so that only questions t
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -35,6 +35,13 @@ def suggestions(question: str, schema: Schema, refused: DiscreetError) -> Iterat
         query = parse_query(question).query
         if isinstance(query, exp.Select):
             yield from map(_text, _numbers(query, schema))
+
+
+def did_you_mean(wrong: str, known: Iterable[str]) -> str:
+    """A sentence with the known name that is nearest to an unknown one, to stand before others. Empty if none is."""
+    names = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(wrong.lower(), names, n=1, cutoff=_NEAR) if len(wrong) <= _LINE else []
+    return f"Did you mean {names[near[0]]}? " if near else ""
 
 
 def _text(query: exp.Select) -> str:

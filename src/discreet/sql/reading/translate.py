@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NoReturn
 
 from sqlglot import exp
 
+from discreet.engines.duckdb.dialect import quote_text
 from discreet.sql.expressions import OPERATIONS, PARTS, UNITS, Call, Const, Expr, Field, Ref, call, fits
 from discreet.sql.reading.instead import instead_of
 from discreet.sql.reading.parse import Text
@@ -34,6 +35,8 @@ _TYPES: dict[Any, tuple[Type, str]] = {
     exp.DataType.Type.INT: ("integer", "INTEGER"),
     exp.DataType.Type.BIGINT: ("integer", "BIGINT"),
     exp.DataType.Type.DOUBLE: ("number", "DOUBLE"),
+    # how exact FLOAT and REAL are is not in the standard; FLOAT is DOUBLE in PostgreSQL
+    exp.DataType.Type.FLOAT: ("number", "DOUBLE"),
     exp.DataType.Type.VARCHAR: ("text", "VARCHAR"),
     exp.DataType.Type.TEXT: ("text", "VARCHAR"),
     exp.DataType.Type.BOOLEAN: ("boolean", "BOOLEAN"),
@@ -45,6 +48,8 @@ _TYPES: dict[Any, tuple[Type, str]] = {
 _WORDS = {"dow": "dayofweek", "weekday": "dayofweek"}
 _COMPUTED_PARTS = {"doy": day_of_year, "dayofyear": day_of_year, "isodow": iso_weekday}
 """Parts of a date that are computed from others."""
+_COMPARED = ("eq", "ne", "lt", "le", "gt", "ge", "same", "in")
+_LONGEST_SHOWN = 40
 _MOST_BUCKETS = _MOST_PARTS = 10_000
 _READ: dict[type[exp.Expression], set[str]] = {
     exp.Between: {"low", "high"},
@@ -142,10 +147,22 @@ class Translator:
             self.sql.unknown(node, what, code="sql-arguments")
         args = read_date(args)
         if not fits(op, args):
+            self._check_dates(node, op, args)
             shown = ", ".join(arg.type for arg in args)
             what = f"{op.upper().replace('_', ' ')} is not defined for {shown}. Cast one of them."
             self.sql.unknown(node, what, code="sql-types")
         return fold_numbers(op, args) or call(op, *args, detail=detail)
+
+    def _check_dates(self, node: exp.Expression, op: str, args: tuple[Expr, ...]) -> None:
+        """Name a text that is compared with a date and is none."""
+        texts = [arg.value for arg in args if isinstance(arg, Const) and isinstance(arg.value, str)]
+        wrong = [text for text in texts if moment_of(text) is None]
+        if wrong and op in _COMPARED and {arg.type for arg in args} & {"date", "timestamp"}:
+            self._refuse_date(node, wrong[0])
+
+    def _refuse_date(self, node: exp.Expression, text: str) -> NoReturn:
+        shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+        self.sql.unknown(node, f"{quote_text(shown)} is not a date. Write it as DATE '2020-01-31'.", code="sql-date")
 
     def _constant(self, node: exp.Expression) -> Const:
         if isinstance(node, exp.Null):
@@ -328,7 +345,7 @@ class Translator:
         if isinstance(this, Const) and kind in ("date", "timestamp") and isinstance(this.value, str):
             moment = moment_of(this.value)
             if moment is None:
-                self.sql.unknown(node, "This is not a date. Write it as DATE '2020-01-31'.", code="sql-date")
+                self._refuse_date(node, this.value)
             return Const(moment.date() if kind == "date" else moment, kind)
         return call("cast", this, detail=shown, kind=kind)
 

@@ -21,14 +21,16 @@ from discreet.sql.estimates.deciding import Decided
 from discreet.sql.expressions import Ref
 from discreet.sql.plan import Plan
 from discreet.sql.pricing.clipping import Clipping
+from discreet.sql.pricing.found_rows import ROWS_FOUND, VALUES_FOUND
 from discreet.sql.pricing.relation import parts_read
-from discreet.sql.question import Output
+from discreet.sql.question import Aggregate, Output
 from discreet.sql.running.answer import receipts_text
 from discreet.sql.running.intervals import Columns
 from discreet.sql.running.notes import limits_of, number_of
 
 IMAGINED = (1_000, 100_000)
 """Where an error depends on the size of a group, it is shown for groups with these numbers of rows."""
+_IF_LESS = " (several times as many if most add less)"
 _CAVEAT = """\
 Rows beyond these bounds are left out at random, and values outside their declared range are moved to its
 ends: errors are about what is left. Nothing was spent."""
@@ -74,6 +76,8 @@ def explain_plan(
         within = f", {number_of(bounds['groups'], 'group')}, {number_of(bounds['rows_in_group'], 'row')} in a group"
         who = "one unit" if "one_unit" in data else "one person"
         described[who] = f"at most {number_of(bounds['rows'], 'row')}{within if data['keys'] else ''}"
+        if found := data.get("used_of_person"):
+            described[who] = f"the number of {found} that count is found first"
     if parts := data.get("parts"):
         described["only in"] = ", ".join(parts)
     number = "those with enough people" if data["groups"] is None else f"{data['groups']:,}"
@@ -181,9 +185,13 @@ def describe_plan(
         facts["limits"] = {"of": limits_of(plan.clipping), **_people_above(plan.clipping, facts["groups"])}
     if plan.automatic:
         facts["found_first"] = [bound.what for bound in plan.automatic]
+    if found := _used_of_person(plan):
+        facts["used_of_person"] = found
     chosen = [bound.mechanism for bound in plan.automatic if isinstance(bound.mechanism, CommonKeys | WeightedKeys)]
     if chosen:
         facts["people_for_group"] = chosen[0].people_needed(1)
+    if plan.price.selection is not None and not several:
+        facts["smallest_group"] = plan.price.selection.threshold
     if decided is not None:
         facts["derived_from"] = list(decided.receipts)
     if ledger is None:
@@ -202,6 +210,12 @@ def _people_above(clipping: Clipping, groups: int | None) -> dict[str, Any]:
         above, each = above / clipping.groups, " for each group that is found"
     words = f"about {number_of(math.ceil(above), 'person', 'people')}{each}"
     return {"people_above": float(clipping.people), "in_words": words}
+
+
+def _used_of_person(plan: Plan) -> str:
+    """What is used of one person, if it is found first how much: until then, errors are shown for one each."""
+    found = {bound.what for bound in plan.automatic}
+    return "rows" if ROWS_FOUND in found else "values" if VALUES_FOUND in found else ""
 
 
 def _left(plan: Plan, ledger: Ledger, decided: Decided | None) -> Guarantee | None:
@@ -245,11 +259,15 @@ def _measure(plan: Plan, number: int, confidence: float) -> dict[str, Any]:
             "of": "",
             "error_in_limits": kinds * float(noise) / plan.clip.limit,
         }
-    return facts | {
-        "moved_by": float(plan.price.sensitivities[number].amount) * unit,
-        "error": accuracy.amount * unit,
-        "of": {"rank": "ranks", "score": "rows"}.get(accuracy.of, ""),
-    }
+    return (
+        facts
+        | {
+            "moved_by": float(plan.price.sensitivities[number].amount) * unit,
+            "error": accuracy.amount * unit,
+            "of": {"rank": "ranks", "score": "rows"}.get(accuracy.of, ""),
+        }
+        | ({"times": f"the {found} of one person that are found"} if (found := _used_of_person(plan)) else {})
+    )
 
 
 def _column(plan: Plan, output: Output, confidence: float) -> dict[str, Any]:
@@ -260,22 +278,46 @@ def _column(plan: Plan, output: Output, confidence: float) -> dict[str, Any]:
     column = {"name": output.name, "is": " and ".join(aggregate.name for aggregate in used)}
     if used[0].kind == "mode" or (isinstance(output.expr, Ref) and used[0].kind in ("count", "sum", "quantile")):
         known = _measure(plan, used[0].parts[0], confidence)
-        column |= {part: known[part] for part in ("error", "of", "error_in_limits") if part in known}
-        return column | _fewest_people(plan, known.get("error_in_limits"))
+        column |= {part: known[part] for part in ("error", "of", "error_in_limits", "times") if part in known}
+        return column | _fewest_people(plan, known.get("error_in_limits")) | _times_found(known)
     if plan.clipping is not None and plan.clipping.searched:
-        return column | {"error": None, "of": "", "error_by_rows": {}}
+        return column | {"error": None, "of": "", "error_by_rows": {}} | _too_few_people(plan, used, confidence)
     sizes = {rows: _example_error(plan, output, rows, confidence) for rows in IMAGINED}
     return column | {"error": None, "of": "", "error_by_rows": sizes}
 
 
 def _fewest_people(plan: Plan, in_limits: float | None) -> dict[str, Any]:
-    """An error in limits, with the number of people below which it is over a tenth of the result: whoever is within the
-    limits adds at most one, whatever it is.
+    """An error in limits, with the number of people below which it is at least a tenth of the result: nobody within
+    the limits adds more than one. If people add a part of the limit on average, it takes that many times as many.
     """
     if in_limits is None:
         return {}
-    people = f"{_about(10 * in_limits)} people{' in a group' if plan.question.keys else ''}"
-    return {"in_words": f"± {_round(in_limits)} times its limit and what is lost to it; over 10% below {people}"}
+    people = f"at least 10% below {_people(plan, in_limits)}"
+    return {"in_words": f"± {_round(in_limits)} times its limit and what is lost to it; {people}{_IF_LESS}"}
+
+
+def _too_few_people(plan: Plan, used: Sequence[Aggregate], confidence: float) -> dict[str, Any]:
+    """The same for what is computed from sums, such as an average: with so few people, the noise in one of its sums is
+    at least a tenth of the largest sum that they can have within the limits.
+    """
+    parts = [_measure(plan, part, confidence) for aggregate in used for part in aggregate.parts]
+    in_limits = max((part["error_in_limits"] for part in parts if "error_in_limits" in part), default=None)
+    if in_limits is None:
+        return {}
+    return {"in_words": f"depends on the data: of little use below {_people(plan, in_limits)}{_IF_LESS}"}
+
+
+def _people(plan: Plan, in_limits: float) -> str:
+    """With how many people an error is a tenth of what they have, if each adds the whole limit."""
+    return f"{_about(10 * in_limits)} people{' in a group' if plan.question.keys else ''}"
+
+
+def _times_found(known: dict[str, Any]) -> dict[str, Any]:
+    """An error for one row of each person, where it is found first how many are used."""
+    if not known.get("times") or not known["error"]:
+        return {}
+    error = f"± {_round(known['error'])} {known['of']}".rstrip()
+    return {"in_words": f"{error} times {known['times']}"}
 
 
 def _example_error(plan: Plan, output: Output, rows: int, confidence: float) -> float | None:
@@ -296,6 +338,9 @@ def _example_error(plan: Plan, output: Output, rows: int, confidence: float) -> 
 def _moved_and_noise(measure: dict[str, Any]) -> tuple[str, str]:
     if measure["moved_by"] is None:
         return "its limit", f"± {_round(measure['error_in_limits'])} limits"
+    if "times" in measure:
+        each = f"for each of {measure['times']}"
+        return f"{_round(measure['moved_by'])} {each}", f"± {_round(measure['error'])} {measure['of']}".rstrip()
     return _round(measure["moved_by"]), f"± {_round(measure['error'])} {measure['of']}"
 
 

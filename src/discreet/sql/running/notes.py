@@ -21,6 +21,7 @@ from discreet.sql.reading.values.public_values import is_strict
 from discreet.sql.running.loss import Loss
 from discreet.sql.running.redrawn import has_extreme, has_rank
 
+_NO_ERROR = "No ±"
 TOO_FEW = "There are probably too few people for this ε"
 
 
@@ -71,7 +72,7 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
     if loss is not None and loss.is_mostly_noise():
         notes.append(
             f"{TOO_FEW}, most have more than the declared bounds, or values of both signs cancel. Spend more, "
-            "ask about more people, or declare rows_per_person and the ranges of summed columns."
+            "ask about more people, or ask the owner to declare rows_per_person and the ranges of summed columns."
         )
     if loss is not None and loss.clip.above:
         about, most = round(loss.people()), math.ceil(loss.people(0.95))
@@ -106,16 +107,17 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
     if (chosen := plan.price.selection) is not None:
         open_keys = ", ".join(key.name for key in plan.question.keys if key.domain is None)
         fewer = "lower groups_per_person, " if chosen.keys_per_person > 1 else ""
+        more = f"spend more ε, {fewer}or ask the owner to declare choices for {open_keys}"
         notes.append(
-            f"Groups with fewer than about {chosen.threshold:,} {_counted(plan)} are not shown. To see more, declare "
-            f"choices for {open_keys}, {fewer}or spend more ε: explain says the bar before you pay."
+            f"Groups with fewer than about {chosen.threshold:,} {_counted(plan)} are not shown. To see more, "
+            f"{more}: explain says the bar before you pay."
         )
     if plan.bar is not None:
         open_keys, many = ", ".join(plan.open_keys), max(plan.bar)
         notes.append(
             f"Groups are shown if enough people are in them: about {math.ceil(plan.bar[1]):,} who are in no other"
             + (f", or {math.ceil(plan.bar[many]):,} who are each in {many}" if many > 1 else "")
-            + f". To see more, declare choices for {open_keys}, or spend more ε."
+            + f". To see more, spend more ε, or ask the owner to declare choices for {open_keys}."
         )
     extremes = [m for m in plan.question.measures if m.kind == "quantile" and m.quantile in EXTREMES.values()]
     if extremes:
@@ -134,7 +136,9 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
 def note_on_large_errors(table: Any, errors: Mapping[str, str], notes: Sequence[str], grouped: str) -> tuple[str, ...]:
     """That errors are larger than the numbers they belong to, and why. Only the released table decides. `errors` names
     the column of each number's error, and `grouped` what a row is: a group, or nothing if there is one row for all.
+    What ± ? means is said, too, unless another note gives its reason.
     """
+    unknown = _note_on_unknown_errors(table, errors, notes)
     large, named = np.zeros(table.num_rows, dtype=bool), []
     for name, error in errors.items():
         if str(table.column(name).type) not in ("int64", "double"):
@@ -145,14 +149,38 @@ def note_on_large_errors(table: Any, errors: Mapping[str, str], notes: Sequence[
         large |= own
         named += [name] if own.any() else []
     if not named:
-        return ()
+        return unknown
     place = f"In {large.sum():,} of {number_of(len(large), grouped)} the" if grouped else "The"
     of = f" of {' or '.join(named)}" if len(errors) > 1 else ""
     said = f"{place} error{of} is larger than the number itself"
     if any(note.startswith(TOO_FEW) for note in notes):
-        return (f"{said}.",)
+        return (f"{said}.", *unknown)
     fewer = "for fewer groups" if grouped else "about more people"
-    return (f"{said}: too few people for this ε, or a true value near 0. Ask with more ε, or {fewer}.",)
+    return (f"{said}: too few people for this ε, or a true value near 0. Ask with more ε, or {fewer}.", *unknown)
+
+
+def _note_on_unknown_errors(table: Any, errors: Mapping[str, str], notes: Sequence[str]) -> tuple[str, ...]:
+    """What ± ? means next to a number. The columns whose errors a note says are unknown are left out."""
+    if any(note.startswith(f"{_NO_ERROR}:") for note in notes):
+        return ()
+    said = [note.removeprefix(f"{_NO_ERROR} for ").partition(":")[0] for note in notes if note.startswith(_NO_ERROR)]
+    known = {name for names in said for name in names.split(", ")}
+    unknown = [
+        name
+        for name, error in errors.items()
+        if name not in known
+        and str(table.column(name).type) in ("int64", "double")
+        and any(
+            half is None and value is not None
+            for value, half in zip(table.column(name).to_pylist(), table.column(error).to_pylist(), strict=True)
+        )
+    ]
+    if not unknown:
+        return ()
+    return (
+        f"± ? of {' or '.join(unknown)}: its error has no known bound, mostly because a number that divides may be 0. "
+        "Ask with more ε, or about more people.",
+    )
 
 
 def _counted(plan: Plan) -> str:
@@ -182,14 +210,14 @@ def _notes_on_shown(question: Question, some_groups: bool) -> list[str]:
     notes, noisy = [], [output for output in question.outputs if question.is_noisy(output)]
     ranked = [output.name for output in noisy if has_rank(output.expr)]
     if ranked:
-        notes.append(f"No ± for {', '.join(ranked)}: noise moves a rank by jumps.")
+        notes.append(f"{_NO_ERROR} for {', '.join(ranked)}: noise moves a rank by jumps.")
     extreme = [output.name for output in noisy if has_extreme(output.expr)]
     if extreme:
         notes.append(
-            f"No ± for {', '.join(extreme)}: noise moves the largest and smallest of many numbers to one side."
+            f"{_NO_ERROR} for {', '.join(extreme)}: noise moves the largest and smallest of many numbers to one side."
         )
     if question.distinct:
-        notes.append("No ±: DISTINCT shows equal rows once, and noise decides which are equal.")
+        notes.append(f"{_NO_ERROR}: DISTINCT shows equal rows once, and noise decides which are equal.")
     if question.chosen_by:
         notes.append("Noise has a part in which rows are shown, so each ± is wider: it holds for all groups at once.")
     if question.has_windows and some_groups:
@@ -228,11 +256,17 @@ def format_limits(plan: Plan) -> str:
         place = clipping.basis.kinds.index(kind)
         measure, most = clipping.basis.measures[place], clip.sizes[place]
         if measure.kind == "sum":
-            said.append(f"{float(most * measure.step**measure.power):.4g} to {name}")
+            said.append(f"{_four_digits(float(most * measure.step**measure.power))} to {name}")
         else:
             said.append(number_of(most, name.removesuffix("s")))
     who = "row" if plan.question.relation.person is None else "person"
     return f"one {who} adds at most {', '.join(said[:-1])}{' and ' if said[1:] else ''}{said[-1]}"
+
+
+def _four_digits(number: float) -> str:
+    """A number with four digits that mean something, without an exponent where people can read it."""
+    short = float(f"{number:.4g}")
+    return f"{short:,.0f}" if 1000 <= abs(short) < 1e15 else f"{short:.4g}"
 
 
 def limits_of(clipping: Clipping) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from html import escape
 from typing import Any
 
@@ -18,6 +19,8 @@ MOST_COLUMNS = 40
 MOST_CHOICES, ROOM = 60, 18_000
 """Columns with more choices than that, or with more bytes in them, have a field to type into."""
 MOST_TABLES = 300
+USUAL = Fraction(1, 10)
+"""The ε in the form if the owner names no other."""
 
 
 async def guided_page(visit: Visit) -> Reply:
@@ -66,7 +69,10 @@ def _fields(visit: Visit, table: Mapping[str, Any]) -> dict[str, Any]:
     """What the form shows for a table."""
     columns = table["columns"][:MOST_COLUMNS]
     people = any(column["identifies_people"] for column in table["columns"])
-    default = visit.console.settings.question_default
+    settings = visit.console.settings
+    default = (
+        min(USUAL, settings.question_most or USUAL) if settings.question_default is None else settings.question_default
+    )
     filters, room = [], ROOM
     for column in columns:
         if not column["identifies_people"]:
@@ -82,7 +88,12 @@ def _fields(visit: Visit, table: Mapping[str, Any]) -> dict[str, Any]:
         "times": TIMES,
         "filters": filters,
         "is_public": table["protects"] is None,
-        "epsilon": visit.query["epsilon"] or ("" if default is None else f"{float(default):g}"),
+        "ungrouped": [
+            column["name"]
+            for column in columns
+            if not (column["identifies_people"] or _groups(column, is_public=table["protects"] is None))
+        ],
+        "epsilon": visit.query["epsilon"] or f"{float(default):g}",
     }
 
 
