@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from discreet.cli import main
 from discreet.errors import InvalidArgument
 from discreet.gateway.books.store import GatewayStore
 from discreet.gateway.isolation import as_vault, problems, this_user
@@ -86,6 +87,22 @@ def test_files_that_the_desk_can_read_or_change(house):
     for path in paths:
         path.chmod(0o602)
     assert found(house) == [f"the desk can change {path}: chmod go-w {path}" for path in paths]
+
+
+def test_a_check_says_that_there_is_no_second_checkpoint(house, monkeypatch, capsys):
+    """The vault's user is only a number, without a home: the check passes, with a warning."""
+
+    def said():
+        with pytest.raises(SystemExit) as ended:
+            main(["serve", str(house.policy), "--check"])
+        assert not ended.value.code
+        return capsys.readouterr()
+
+    assert said().err == ""  # it is switched off
+    monkeypatch.delenv("DISCREET_STATE")
+    said = said()
+    assert said.out.startswith("isolated")
+    assert said.err.startswith(f"WARNING: there is no second checkpoint, because {VAULT} cannot write /.local/state")
 
 
 def test_what_is_not_isolated_is_not_started(house):

@@ -20,6 +20,7 @@ import discreet
 from discreet.datasets.policy import Policy
 from discreet.errors import InvalidArgument
 from discreet.gateway.settings import Settings
+from discreet.ledger.stores.elsewhere import VARIABLE, second_folder
 from discreet.ledger.stores.store import URLS
 
 _TRY = """
@@ -36,6 +37,8 @@ print(json.dumps([[can_read(path), os.access(path, os.W_OK)] for path in json.lo
 """
 _PARENT_ENDS, _DUMPABLE, _NO_NEW_PRIVILEGES = 1, 4, 38
 """Numbers of prctl, as Linux defines them."""
+VAULT_HOME = "/var/lib/discreet-vault"
+"""The home of the vault's user. The second checkpoint of its ledgers is there, away from their folders."""
 
 
 class User(NamedTuple):
@@ -53,7 +56,7 @@ class User(NamedTuple):
     @property
     def environment(self) -> dict[str, str]:
         """What differs in the environment of its processes: files of its own are in its own home."""
-        return {} if self.user == os.geteuid() else {"HOME": self.home}
+        return {} if self.user == os.geteuid() else {"HOME": self.home, "XDG_STATE_HOME": ""}
 
 
 class Access(NamedTuple):
@@ -73,13 +76,21 @@ def users_of(settings: Settings) -> tuple[User, User]:
     vault, desk = (_user(name) for name in settings.users)
     if vault is None or desk is None:
         missing = [name for name, user in zip(settings.users, (vault, desk), strict=True) if user is None]
-        made = " && ".join(f"useradd --system --user-group --no-create-home {name}" for name in dict.fromkeys(missing))
+        homes = dict(zip(settings.users, (f"--create-home --home-dir {VAULT_HOME}", "--no-create-home"), strict=True))
+        made = " && ".join(
+            f"useradd --system --user-group {homes[name]} --shell /usr/sbin/nologin {name}" for name in missing
+        )
         raise InvalidArgument(
             f"there is no user {' and no user '.join(missing)}: create what is missing with {made}, or name other "
             "users in [gateway]",
             code="gateway-users",
         )
     return vault, desk
+
+
+def vault_of(settings: Settings) -> User | None:
+    """The user of the vault. None if there is no such user."""
+    return _user(settings.users[0])
 
 
 def _user(name: str) -> User | None:
@@ -192,6 +203,28 @@ def _places(policy: Policy, settings: Settings) -> list[str]:
     return [str(Path(place).resolve()) for place in places if not str(place).startswith(URLS)]
 
 
+def why_unnoticed(policy: Policy, vault: User, name: str) -> str | None:
+    """Why an old ledger that is put back together with its checkpoint would not be noticed, in words. None if it is
+    noticed, or if the owner switched that off. `name` is how the vault's user is called.
+    """
+    if str(policy.ledger).startswith(URLS):
+        return None  # its first checkpoint is not next to it already
+    try:
+        folder = second_folder(None if vault == this_user() else vault.home)
+    except RuntimeError:
+        folder = Path("/nonexistent")  # nobody knows a home
+    if folder is None:
+        return None
+    there = next((str(one) for one in (folder, *folder.parents) if one.exists()), "/")
+    if os.path.isdir(there) and access([there], vault)[there].write:
+        return None
+    return (
+        f"there is no second checkpoint, because {name} cannot write {folder}: an old copy of the ledger that is put "
+        f"back together with its checkpoint would not be noticed. Set {VARIABLE} to a folder that {name} may write, or "
+        "give it a home"
+    )
+
+
 # --- processes ----------------------------------------------------------------------------------------------
 
 
@@ -216,7 +249,7 @@ def as_vault(policy: Policy, settings: Settings) -> Iterator[None]:
     if os.geteuid() != 0:
         yield
         return
-    user = _user(settings.users[0])
+    user = vault_of(settings)
     folders = {str(Path(path).parent) for path in _places(policy, settings)}
     try:
         able = user is not None and all(one.write for one in access(folders, user).values())
@@ -225,19 +258,27 @@ def as_vault(policy: Policy, settings: Settings) -> Iterator[None]:
     if user is None or not able:
         yield
         return
-    groups, home = os.getgroups(), os.environ.get("HOME")
-    before = os.getegid()
+    with _acting_as(user):
+        yield
+
+
+@contextlib.contextmanager
+def _acting_as(user: User) -> Iterator[None]:
+    """Let root be another user, with the environment of that user."""
+    groups, group = os.getgroups(), os.getegid()
+    before = {name: os.environ.get(name) for name in user.environment}
+    os.environ.update(user.environment)
     os.setgroups([])
     os.setegid(user.group)
     os.seteuid(user.user)
-    os.environ["HOME"] = user.home
     try:
         yield
     finally:
         os.seteuid(0)
-        os.setegid(before)
+        os.setegid(group)
         os.setgroups(groups)
-        if home is None:
-            del os.environ["HOME"]
-        else:
-            os.environ["HOME"] = home
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

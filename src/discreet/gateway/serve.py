@@ -25,9 +25,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from discreet.datasets.policy import load
 from discreet.errors import InvalidArgument, ServiceUnavailable
 from discreet.gateway.desk.mcp import is_installed
-from discreet.gateway.isolation import User, problems, this_user, users_of
+from discreet.gateway.isolation import User, problems, this_user, users_of, why_unnoticed
 from discreet.gateway.settings import SHOWN_AMOUNTS, Address, Settings, load_settings
 
 PATIENCE = 120.0
@@ -221,6 +222,13 @@ class Supervisor:
             raise not_isolated(found)
         return settings, found, (this_user(), this_user()) if found else users_of(settings)
 
+    @property
+    def unnoticed(self) -> str | None:
+        """Why an old copy of the ledger might not be noticed, in words."""
+        vault = self._users[0]
+        name = "this user" if vault == this_user() else self.settings.users[0]
+        return why_unnoticed(load(self.policy_file), vault, name)
+
     @contextlib.contextmanager
     def running(self, sockets: dict[str, socket.socket] | None = None) -> Iterator[Pair]:
         """A running pair, stopped at the end. It takes over sockets that listen already, if there are some."""
@@ -353,8 +361,12 @@ def _log(settings: Settings) -> logging.Logger:
     return log
 
 
-def check(file: str | Path) -> None:
-    """Refuse unless the desk is isolated from the data of a policy."""
+def check(file: str | Path) -> str | None:
+    """Refuse unless the desk is isolated from the data of a policy. Returns why an old copy of the ledger might not be
+    noticed, in words.
+    """
     file = Path(file).expanduser().resolve()
-    if found := problems(file, *load_settings(file)):
+    policy, settings = load_settings(file)
+    if found := problems(file, policy, settings):
         raise not_isolated(found)
+    return why_unnoticed(policy, users_of(settings)[0], settings.users[0])
