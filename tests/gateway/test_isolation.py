@@ -16,12 +16,15 @@ from pathlib import Path
 import httpx
 import pytest
 
+import discreet as dp
 from discreet.cli import main
 from discreet.errors import InvalidArgument
+from discreet.gateway import isolation
 from discreet.gateway.books.store import GatewayStore
 from discreet.gateway.isolation import as_vault, problems, this_user
 from discreet.gateway.serve import Supervisor, check
 from discreet.gateway.settings import load_settings
+from discreet.ledger import Ledger
 
 from ..refusing import refuses
 from .house import COUNT, House
@@ -149,8 +152,6 @@ def test_files_of_root_are_not_the_vaults(house):
 
 
 def test_a_group_of_both(house, monkeypatch):
-    from discreet.gateway import isolation
-
     users = (isolation.User(VAULT, VAULT), isolation.User(DESK, VAULT))
     monkeypatch.setattr(isolation, "users_of", lambda _: users)
     assert found(house) == ["vault and desk have the same group: give each its own"]
@@ -186,6 +187,52 @@ def test_what_root_makes_for_the_vault_is_the_vaults(house):
     os.chown(house.folder, 0, 0)  # it is not the vault's folder: somebody tries things out as root
     with as_vault(policy, settings):
         assert os.geteuid() == 0
+
+
+def charged_by_the_vault(house):
+    with as_vault(*load_settings(house.policy)), closing(Ledger.open(house.folder / "clinic.ledger")) as ledger:
+        ledger.for_analyst("ada").charge(dp.Pure(epsilon=0.1), asked="a count")
+
+
+@pytest.mark.parametrize("named", ["clinic.toml", "clinic.ledger"])
+def test_a_ledger_command_of_root_has_seen_what_the_vault_has(house, named, monkeypatch, tmp_path, capsys):
+    """All files of the ledger are put back. Only the second checkpoint of the vault's user knows more."""
+
+    def status(*words: str) -> int:
+        with pytest.raises(SystemExit) as ended:
+            main(["ledger", str(house.folder / named), *words])
+        return ended.value.code or 0
+
+    home = house.folder / "home"
+    home.mkdir()
+    os.chown(home, VAULT, VAULT)
+    monkeypatch.delenv("DISCREET_STATE")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))  # of root
+    monkeypatch.setattr(isolation, "_user", lambda name: isolation.User(int(name), int(name), str(home)))
+    charged_by_the_vault(house)
+    files = [house.folder / name for name in ("clinic.ledger", "clinic.ledger.checkpoint")]
+    old = [file.read_bytes() for file in files]
+    charged_by_the_vault(house)
+    assert status("--verify") == 0
+    for file, content in zip(files, old, strict=True):
+        file.write_bytes(content)
+    assert status("--verify") != 0
+    assert "[ledger-old-copy]" in capsys.readouterr().err
+    assert status("--adopt", "nobody will notice") != 0
+    if named == "clinic.toml":
+        assert status("--raise", "nobody will notice") != 0
+    assert capsys.readouterr().err.count("[ledger-old-copy]") == (2 if named == "clinic.toml" else 1)
+    assert list(tmp_path.iterdir()) == []  # root's own state directory is no vault's
+
+
+def test_root_is_told_where_it_cannot_be_the_owner(house, monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        main(["ledger", str(house.policy)])
+    assert "WARNING" not in capsys.readouterr().err
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(SystemExit):
+        main(["ledger", str(house.policy)])
+    assert "done as root" in capsys.readouterr().err
 
 
 # --- the running gateway ------------------------------------------------------------------------------------

@@ -70,9 +70,7 @@ def test_it_is_the_vault_that_must_be_able(house: House, tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("command", ["serve", "check"])
-def test_the_owner_is_told(
-    command: str, house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
-) -> None:
+def test_the_owner_is_told(command: str, house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     def begin(_: Supervisor) -> None:
         raise InvalidArgument("It would start now.", code="port-unavailable")
 

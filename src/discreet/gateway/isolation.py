@@ -242,24 +242,39 @@ def harden(*, ends_with_parent: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def as_vault(policy: Policy, settings: Settings) -> Iterator[None]:
+def as_vault(policy: Policy, settings: Settings) -> Iterator[bool]:
     """Let root do something as the vault's user, so that files which it makes belong to the vault. Where that user does
-    not exist or does not have the folders, nothing changes.
+    not exist or does not have the folders, nothing changes. Gives whether this is that user now.
     """
-    if os.geteuid() != 0:
-        yield
-        return
-    user = vault_of(settings)
     folders = {str(Path(path).parent) for path in _places(policy, settings)}
+    with _as_user(vault_of(settings) if os.geteuid() == 0 else this_user(), folders) as able:
+        yield able
+
+
+@contextlib.contextmanager
+def as_owner(file: Path) -> Iterator[bool]:
+    """Let root do something as the owner of a file, whose second checkpoints know it. Where the owner cannot write it
+    and its folder, nothing changes. Gives whether this is the owner now.
+    """
+    owner = this_user() if os.geteuid() != 0 or not file.exists() else _user(str(file.stat().st_uid))
+    with _as_user(owner, {str(file.resolve().parent), str(file.resolve())}) as able:
+        yield able
+
+
+@contextlib.contextmanager
+def _as_user(user: User | None, written: set[str]) -> Iterator[bool]:
+    """Let root be a user who can write these files and folders, and run this program."""
+    if user is None or user.user == os.geteuid():
+        yield user is not None
+        return
+    program = str(Path(discreet.__file__).parent)
     try:
-        able = user is not None and all(one.write for one in access(folders, user).values())
+        found = access({*written, program}, user)
+        able = found[program].read and all(found[path].write for path in written)
     except InvalidArgument:
         able = False
-    if user is None or not able:
-        yield
-        return
-    with _acting_as(user):
-        yield
+    with _acting_as(user) if able else contextlib.nullcontext():
+        yield able
 
 
 @contextlib.contextmanager
