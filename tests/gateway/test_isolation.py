@@ -151,6 +151,45 @@ def test_files_of_root_are_not_the_vaults(house):
     ]
 
 
+def test_all_commands_are_told_in_one_round(house):
+    """Data as root leaves them: readable for all. Once they are not, the vault cannot read them either."""
+    data, ledger = house.folder / "visits.parquet", house.folder / "clinic.ledger"
+    for path in (data, ledger):
+        os.chown(path, 0, 0)
+        path.chmod(0o666)
+    os.chown(house.folder, 0, 0)
+    house.folder.chmod(0o700)
+    with refuses(InvalidArgument, "gateway-not-isolated") as refused:
+        check(house.policy)
+    commands = [line.split() for line in str(refused.value).splitlines() if line.startswith("    ")]
+    assert len(commands) == 3
+    assert {command[0] for command in commands} == {"chown"}
+    house.folder.chmod(0o711)
+    with refuses(InvalidArgument, "gateway-not-isolated") as refused:
+        check(house.policy)
+    for command in (line.split() for line in str(refused.value).splitlines() if line.startswith("    ")):
+        subprocess.run(command, check=True)
+    check(house.policy)
+
+
+def test_data_in_a_home_are_moved_and_the_home_is_not_given_away(house, monkeypatch):
+    house.folder.parent.chmod(0o700)
+    [problem] = found(house)
+    assert f"the vault cannot enter {house.folder.parent}." in problem
+    assert "such as /var/lib/clinic" in problem
+    assert "chown" not in problem
+    house.folder.parent.chmod(0o755)
+    house.folder.chmod(0o700)
+    os.chown(house.folder, 0, 0)
+    assert any("chown" in problem for problem in found(house))
+    homes = [isolation.pwd.struct_passwd(("ana", "x", 1000, 1000, "", str(house.folder), "/bin/sh"))]
+    monkeypatch.setattr(isolation.pwd, "getpwall", lambda: homes)
+    [problem] = found(house)
+    assert f"the vault cannot enter {house.folder}." in problem
+    house.folder.chmod(0o755)
+    assert f"the vault cannot write {house.folder}. Move" in " ".join(found(house))
+
+
 def test_a_group_of_both(house, monkeypatch):
     users = (isolation.User(VAULT, VAULT), isolation.User(DESK, VAULT))
     monkeypatch.setattr(isolation, "users_of", lambda _: users)
@@ -171,7 +210,16 @@ def test_a_python_that_others_cannot_run(house, monkeypatch):
     hidden.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(hidden))
     [problem] = found(house)
-    assert "cannot run" in problem
+    assert f"the user {DESK} cannot run {hidden}" in problem
+    folder = house.folder / "programs"
+    folder.mkdir(0o700)
+    (folder / "python").symlink_to(python_for_all())
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))
+    [problem] = found(house)
+    assert f"cannot run {os.path.realpath(python_for_all())}, because it cannot enter {folder}." in problem
+    assert problem.endswith(
+        ': /usr/bin/python3 -m venv /opt/discreet && /opt/discreet/bin/pip install "discreet[gateway]"'
+    )
 
 
 def test_what_root_makes_for_the_vault_is_the_vaults(house):

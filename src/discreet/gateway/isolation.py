@@ -33,7 +33,10 @@ def can_read(path):
         return False
     return True
 
-print(json.dumps([[can_read(path), os.access(path, os.W_OK)] for path in json.load(sys.stdin)]))
+print(json.dumps([
+    [can_read(path), os.access(path, os.W_OK), os.access(path, os.X_OK)]
+    for path in json.load(sys.stdin)
+]))
 """
 _PARENT_ENDS, _DUMPABLE, _NO_NEW_PRIVILEGES = 1, 4, 38
 """Numbers of prctl, as Linux defines them."""
@@ -64,6 +67,8 @@ class Access(NamedTuple):
 
     read: bool
     write: bool
+    enter: bool
+    """Or run, if it is a file."""
 
 
 def this_user() -> User:
@@ -80,11 +85,7 @@ def users_of(settings: Settings) -> tuple[User, User]:
         made = " && ".join(
             f"useradd --system --user-group {homes[name]} --shell /usr/sbin/nologin {name}" for name in missing
         )
-        raise InvalidArgument(
-            f"there is no user {' and no user '.join(missing)}: create what is missing with {made}, or name other "
-            "users in [gateway]",
-            code="gateway-users",
-        )
+        raise InvalidArgument(f"there is no user {' and no user '.join(missing)}: {made}", code="gateway-users")
     return vault, desk
 
 
@@ -143,12 +144,30 @@ def access(paths: Iterable[str], user: User) -> dict[str, Access]:
             **user.given,
         )  # type: ignore[call-overload]
     except (OSError, subprocess.CalledProcessError):
-        raise InvalidArgument(
-            f"the user {user.user} cannot run {sys.executable}: install discreet where all users can read it, such as "
-            "/opt/discreet",
-            code="gateway-users",
-        ) from None
+        raise InvalidArgument(_why_not_run(user), code="gateway-users") from None
     return {path: Access(*found) for path, found in zip(paths, json.loads(run.stdout), strict=True)}
+
+
+def _why_not_run(user: User) -> str:
+    """What stops a user from running the Python of this process, in words."""
+    python = os.path.realpath(sys.executable)
+    said = f"the user {_name(user)} cannot run {python}"
+    above = {*Path(python).parents, *Path(os.path.abspath(sys.executable)).parents}
+    with _acting_as(user) if user.given and os.geteuid() == 0 else contextlib.nullcontext():
+        stopped = [str(one) for one in sorted(above) if not os.access(one, os.X_OK, effective_ids=True)]
+    said += f", because it cannot enter {stopped[0]}" if stopped else ""
+    return (
+        f"{said}. Install discreet where all users can read it: "
+        '/usr/bin/python3 -m venv /opt/discreet && /opt/discreet/bin/pip install "discreet[gateway]"'
+    )
+
+
+def _name(user: User) -> str:
+    """How a user is called, or its number."""
+    try:
+        return pwd.getpwuid(user.user).pw_name
+    except KeyError:
+        return str(user.user)
 
 
 def problems(file: Path, policy: Policy, settings: Settings) -> list[str]:
@@ -156,7 +175,10 @@ def problems(file: Path, policy: Policy, settings: Settings) -> list[str]:
     if os.geteuid() != 0:
         return ["vault and desk run as the same user: start as root, so that they get users of their own"]
     try:
-        vault, desk = users_of(settings)
+        try:
+            vault, desk = users_of(settings)
+        except InvalidArgument as error:  # before a first run, there is no policy to change
+            return [str(error), *(["or name other users in [gateway]"] if file.exists() else [])]
         if vault.user == desk.user or 0 in (vault.user, desk.user):
             return ["vault and desk must be two different users, neither of them root"]
         found = _reached(file, policy, settings, vault, desk)
@@ -169,33 +191,65 @@ def problems(file: Path, policy: Policy, settings: Settings) -> list[str]:
 
 def _reached(file: Path, policy: Policy, settings: Settings, vault: User, desk: User) -> list[str]:
     """What the desk can reach and should not, and what either cannot reach and must."""
-    private, own = private_paths(file, policy, settings), own_paths(policy, settings)
+    private = private_paths(file, policy, settings)
     above = sorted({str(folder) for path in private for folder in Path(path).parents} - set(private))
-    folders = sorted({str(Path(path).parent) for path in _places(policy, settings)})
-    sources = _files(table.source for table in policy.tables.values())
     shown = [path for path in (settings.certificate, settings.key) if path is not None]
     program = str(Path(discreet.__file__).parent)
     by_desk = access([*private, *above, *shown, program], desk)
-    by_vault = access([*own, *folders, *sources, str(file), program], vault)
 
-    found = [f"the desk can read {path}: chmod go-rwx {path}" for path in private if by_desk[path].read]
+    read = [path for path in private if by_desk[path].read]
+    found = [f"the desk can read {path}: chmod go-rwx {path}" for path in read]
     # in a folder such as /tmp, nobody can replace the files of others
     changed = [path for path in above if not os.stat(path).st_mode & stat.S_ISVTX]
-    found += [f"the desk can change {path}: chmod go-w {path}" for path in (*private, *changed) if by_desk[path].write]
-    name, published = settings.users[0], f"{settings.copies}{os.sep}"
-    for path in (*sources, *_files([file])):
-        if not by_vault[path].read:
-            found.append(f"the vault cannot read {path}: chown {name} {path}")
-    for path in (*own, *folders):
-        if not by_vault[path].write and not path.startswith(published):  # what is published never changes
-            found.append(f"the vault cannot write {path}: chown {name} {path}")
+    changed = [path for path in (*private, *changed) if by_desk[path].write]
+    found += [f"the desk can change {path}: chmod go-w {path}" for path in changed]
+    found += _out_of_reach(file, policy, settings, vault, {*read, *changed})
     for path in shown:
         if not by_desk[path].read:
-            found.append(f"the desk cannot read {path}: chgrp {settings.users[1]} {path}; chmod g+r {path}")
-    for who, able in (("vault", by_vault), ("desk", by_desk)):
+            found.append(f"the desk cannot read {path}: chgrp {settings.users[1]} {path} && chmod g+r {path}")
+    for who, able in (("vault", access([program], vault)), ("desk", by_desk)):
         if not able[program].read:
             found.append(f"the {who} cannot read {program}: install discreet where all users can read it")
     return found
+
+
+def _out_of_reach(file: Path, policy: Policy, settings: Settings, vault: User, closed: set[str]) -> Iterator[str]:
+    """What the vault cannot reach and must, also once the files and folders in `closed` are for their owners alone."""
+    name, place, published = settings.users[0], f"/var/lib/{file.stem}", f"{settings.copies}{os.sep}"
+    own = [path for path in own_paths(policy, settings) if not path.startswith(published)]  # which never changes
+    folders = sorted({str(Path(path).parent) for path in _places(policy, settings)})
+    read = [*_files(table.source for table in policy.tables.values()), *_files([file])]
+    needed = dict.fromkeys([*read, *own, *folders])
+    homes = {one.pw_dir for one in pwd.getpwall() if one.pw_uid != vault.user}
+    below = sorted({str(folder) for path in needed for folder in Path(path).parents})
+    able = access([*needed, *below], vault)
+    blocking = next((folder for folder in below if not able[folder].enter), None)
+    if blocking is not None:
+        if _is_shared(blocking, homes) or blocking not in {
+            str(Path(path).parent) for path in needed if path not in folders
+        }:
+            yield (
+                f"the vault cannot enter {blocking}. Move the data, the policy and the ledger to a folder that it can "
+                f"enter, such as {place}"
+            )
+            return
+        yield f"the vault cannot enter {blocking}: chown {name} {blocking}"
+    for path in needed:
+        reads, is_owner = path in read, os.stat(path).st_uid == vault.user
+        allowed = blocking is not None or (able[path].read if reads else able[path].write)
+        needs_owner = blocking is not None or path in closed
+        if path == blocking or (allowed and (is_owner or not needs_owner)):
+            continue
+        does = "read" if reads else "write"
+        if path in folders and _is_shared(path, homes):
+            yield f"the vault cannot write {path}. Move the policy and the ledger to a folder such as {place}"
+        else:
+            yield f"the vault cannot {does} {path}: chown {name} {path}"
+
+
+def _is_shared(folder: str, homes: set[str]) -> bool:
+    """Whether a folder is a home, has homes in it, or belongs to the system, so that it cannot be the vault's."""
+    return any(Path(home).is_relative_to(folder) for home in homes) or len(Path(folder).parts) <= 2
 
 
 def _places(policy: Policy, settings: Settings) -> list[str]:

@@ -34,6 +34,8 @@ from discreet.gateway.settings import SHOWN_AMOUNTS, Address, Settings, load_set
 PATIENCE = 120.0
 """How many seconds vault and desk may take until they are ready: the vault copies a new version of the data."""
 _LOG_SIZE, _LOGS = 10 * 2**20, 5
+_COMMANDS = ("chmod ", "chown ", "chgrp ", "useradd ", "/usr/bin/python3 ")
+"""How commands begin that the owner is told."""
 _AGAIN = 1.0
 """A process that ended by itself is started again after so many seconds."""
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "HOME")
@@ -334,10 +336,20 @@ def _notify(state: str) -> None:
 
 def not_isolated(found: list[str]) -> InvalidArgument:
     """The error if an analyst who takes over the desk could read the data."""
+    lines = [line for one in found for line in _lines(one)]
     return InvalidArgument(
-        f"NOT ISOLATED: {'; '.join(found)}. Nothing was started. Correct it, or try things out with --not-isolated.",
+        "NOT ISOLATED. Nothing was started. Correct this, or try things out with --not-isolated:\n" + "\n".join(lines),
         code="gateway-not-isolated",
     )
+
+
+def _lines(problem: str) -> Iterator[str]:
+    """A problem on a line, and the commands that correct it, each on its own."""
+    said, _, commands = problem.rpartition(": ")
+    if not commands.startswith(_COMMANDS):
+        said, commands = problem, ""
+    yield f"  {said}"
+    yield from (f"    {command}" for command in commands.split(" && ") if command)
 
 
 def _log(settings: Settings) -> logging.Logger:

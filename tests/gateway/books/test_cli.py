@@ -20,7 +20,7 @@ from discreet.gateway.books import approvals, audit, limits
 from discreet.gateway.books.accounts import login
 from discreet.gateway.books.store import GatewayStore
 from discreet.gateway.books.tokens import authenticate
-from discreet.gateway.isolation import as_vault, this_user, users_of
+from discreet.gateway.isolation import as_vault, problems, this_user, users_of
 from discreet.gateway.settings import load_settings
 
 from ...refusing import refuses
@@ -178,6 +178,14 @@ def test_all_users_that_are_missing_are_named_at_once(policy: Path) -> None:
     before = os.geteuid()
     with as_vault(load_settings(policy)[0], settings):  # and as root, accounts are managed all the same
         assert this_user().user == before
+
+
+def test_a_first_run_does_not_speak_of_a_section_that_is_not_there(policy: Path, monkeypatch) -> None:
+    known, settings = load_settings(policy)
+    settings = replace(settings, users=("no-such-vault", "no-such-desk"))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert "[gateway]" in " ".join(problems(policy, known, settings))
+    assert "[gateway]" not in " ".join(problems(policy.with_name("new.toml"), known, settings))
 
 
 def test_who_gets_more_than_the_data_set_has_is_named(policy: Path, run) -> None:
