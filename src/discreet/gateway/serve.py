@@ -29,7 +29,7 @@ from discreet.datasets.policy import load
 from discreet.errors import InvalidArgument, ServiceUnavailable
 from discreet.gateway.desk.mcp import is_installed
 from discreet.gateway.isolation import User, problems, this_user, users_of, why_unnoticed
-from discreet.gateway.settings import SHOWN_AMOUNTS, Address, Settings, load_settings
+from discreet.gateway.settings import SHOWN_AMOUNTS, Address, Settings, load_served
 
 PATIENCE = 120.0
 """How many seconds vault and desk may take until they are ready: the vault copies a new version of the data."""
@@ -218,7 +218,7 @@ class Supervisor:
 
     def _read(self) -> tuple[Settings, list[str], tuple[User, User]]:
         """The settings as they are now, what is wrong with the isolation, and the users that follow."""
-        policy, settings = load_settings(self.policy_file)
+        policy, settings = load_served(self.policy_file)
         found = problems(self.policy_file, policy, settings)
         if found and os.geteuid() == 0 and self._isolated:
             raise not_isolated(found)
@@ -378,7 +378,7 @@ def check(file: str | Path) -> str | None:
     noticed, in words.
     """
     file = Path(file).expanduser().resolve()
-    policy, settings = load_settings(file)
+    policy, settings = load_served(file)
     if found := problems(file, policy, settings):
         raise not_isolated(found)
     return why_unnoticed(policy, users_of(settings)[0], settings.users[0])

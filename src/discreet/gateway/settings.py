@@ -119,6 +119,17 @@ def load_settings(policy: str | Path) -> tuple[Policy, Settings]:
     return known, replace(settings_of(known.gateway or {}, path.parent, known), name=path.stem)
 
 
+def load_served(policy: str | Path) -> tuple[Policy, Settings]:
+    """The policy in a file, and the settings of its gateway. One without a gateway is refused."""
+    known, settings = load_settings(policy)
+    if known.gateway is None:
+        raise InvalidArgument(
+            f'The policy has no section [gateway]. Add two lines: [gateway] and below it http = "{HTTP}".',
+            code="policy-missing-key",
+        )
+    return known, settings
+
+
 def settings_of(words: Mapping[str, Any], folder: Path, policy: Policy) -> Settings:
     """The settings in the section [gateway] of a policy. Paths are relative to `folder`."""
     given = section_of(words, "gateway", _KEYS)

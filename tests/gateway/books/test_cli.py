@@ -21,6 +21,7 @@ from discreet.gateway.books.accounts import login
 from discreet.gateway.books.store import GatewayStore
 from discreet.gateway.books.tokens import authenticate
 from discreet.gateway.isolation import as_vault, problems, this_user, users_of
+from discreet.gateway.serve import Supervisor, check
 from discreet.gateway.settings import load_settings
 
 from ...refusing import refuses
@@ -164,6 +165,9 @@ def test_refusals_have_a_code(policy: Path, run, words: tuple[str, ...], code: s
 def test_a_policy_without_a_gateway(policy: Path, run) -> None:
     policy.write_text(POLICY.partition("[gateway]")[0])
     assert "[policy-missing-key]" in run("list")[1]
+    for begin in (Supervisor, check):  # nothing that accounts could not be opened for is served
+        with refuses(InvalidArgument, "policy-missing-key"):
+            begin(policy)
     assert not policy.with_suffix(".gateway").exists()
 
 

@@ -21,7 +21,6 @@ from discreet.cli.terminal.completion import policies
 from discreet.cli.terminal.manual import manual
 from discreet.cli.terminal.output import clean
 from discreet.datasets.discovery import find_policy
-from discreet.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from discreet.datasets.policy import Policy
@@ -416,15 +415,9 @@ for word, command in COMMANDS.items():
 
 def _settings(ctx: typer.Context) -> tuple[Policy, Settings]:
     """The policy that was named, and the settings of its gateway."""
-    from discreet.gateway.settings import load_settings
+    from discreet.gateway.settings import load_served
 
-    policy, settings = load_settings(ctx.obj or find_policy())
-    if policy.gateway is None:
-        raise InvalidArgument(
-            'The policy has no section [gateway]. Add one: [gateway] and http = "127.0.0.1:8080".',
-            code="policy-missing-key",
-        )
-    return policy, settings
+    return load_served(ctx.obj or find_policy())
 
 
 @contextmanager

@@ -143,9 +143,9 @@ def _first_run(data: list[str], policy: str | None, *, isolated: bool, **known: 
 def _calibrate(policy: str) -> None:
     from discreet.gateway.calibrate import proposed, time_questions
     from discreet.gateway.isolation import as_vault
-    from discreet.gateway.settings import load_settings
+    from discreet.gateway.settings import load_served
 
-    known, settings = load_settings(Path(policy))
+    known, settings = load_served(Path(policy))
     slowest = 0.0
     with as_vault(known, settings):  # what is published meanwhile belongs to the vault
         for timed in time_questions(known, settings):
