@@ -77,7 +77,7 @@ def account(
         str,
         typer.Argument(
             metavar="[POLICY]",
-            help="The policy with the section [gateway] (*.toml). By default $DISCREET_POLICY, or discreet.toml in "
+            help="The policy with the section \\[gateway] (*.toml). By default $DISCREET_POLICY, or discreet.toml in "
             "this folder or one above it.",
             autocompletion=policies,
             show_default=False,
