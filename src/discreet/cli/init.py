@@ -163,11 +163,16 @@ def _ask_for_person(source: Source) -> str:
     likely, is_sure = propose_person(source)
     if is_terminal(sys.stdin):
         asked = "Which column says whose a row is?"
-        return str(typer.prompt(asked, default=likely) if likely else typer.prompt(asked))
+        if likely:
+            return str(typer.prompt(asked, default=likely))
+        return str(typer.prompt(f"Columns: {_columns_of(source)}\n{asked}"))
     if likely is not None and is_sure:
         return likely
     raise InvalidArgument(
-        "Say which column tells whose a row is, such as --person patient_id. Columns: "
-        f"{', '.join(dict.fromkeys(name for types in source.tables.values() for name in types))}.",
+        f"Say which column tells whose a row is, such as --person patient_id. Columns: {_columns_of(source)}.",
         code="command-person",
     )
+
+
+def _columns_of(source: Source) -> str:
+    return ", ".join(dict.fromkeys(name for types in source.tables.values() for name in types))

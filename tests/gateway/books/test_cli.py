@@ -192,6 +192,32 @@ def test_a_first_run_does_not_speak_of_a_section_that_is_not_there(policy: Path,
     assert "[gateway]" not in " ".join(problems(policy.with_name("new.toml"), known, settings))
 
 
+def test_ids_and_times_stay_whole_on_80_columns(policy: Path, run, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    run("open", "alice-of-the-second-ward", "--epsilon", "3")
+    identity = run("token", "alice-of-the-second-ward", "--expires", "30d")[0].strip().split("_")[1]
+    [token] = json.loads(run("tokens", "--json")[0])
+    assert {identity, token["expires"]} <= set(run("tokens")[0].split())
+    line = json.loads(run("audit", "--json")[0])[-1]
+    assert {str(line["number"]), line["at"]} <= set(run("audit")[0].split())
+
+
+def test_the_audit_shows_an_epsilon_as_people_write_it(policy: Path, run) -> None:
+    with opened(policy) as store:
+        audit.record(store, 0.0, "alice", "refused", epsilon="0.0999999999999")
+    shown = run("audit")[0]
+    assert '"0.1"' in shown
+    assert "0999" not in shown
+    assert json.loads(run("audit", "--json")[0])[-1]["details"]["epsilon"] == "0.0999999999999"
+
+
+def test_help_keeps_the_name_of_the_section(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    with pytest.raises(SystemExit):
+        main(["account", "--help"])
+    assert "the section [gateway]" in " ".join(capsys.readouterr().out.split())
+
+
 def test_who_gets_more_than_the_data_set_has_is_named(policy: Path, run) -> None:
     """The limit may be meant for later, so that it is a warning. An account with no more than there is gets none."""
     for name, epsilon, warned in (("alice", "10", False), ("bob", "10.5", True), ("cyd", "3", False)):

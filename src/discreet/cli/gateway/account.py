@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from discreet.datasets.policy import Policy
     from discreet.gateway.books.offices import Office
     from discreet.gateway.settings import Settings
+
+
+_WHOLE = ("id", "number", "at", "asked", "expires")
+"""Columns of ids and times, which are copied: they stay on one line on a narrow terminal."""
 
 
 class PolicyFirst(TyperGroup):
@@ -364,10 +368,7 @@ def show_audit(
 
         count = VERBS["audit"](office, COMMAND_LINE, {})["count"]
         found = VERBS["audit"](office, COMMAND_LINE, {"first": max(1, count - last + 1)})["lines"]
-    shown = [
-        [str(one["number"]), one["at"], one["who"], one["what"], json.dumps(one["details"], ensure_ascii=False)]
-        for one in found
-    ]
+    shown = [[str(one["number"]), one["at"], one["who"], one["what"], _details(one["details"])] for one in found]
     _print(found, ("number", "at", "who", "what", "details"), shown, as_json)
 
 
@@ -445,6 +446,15 @@ def _do(ctx: typer.Context, verb: str, **arguments: Any) -> dict[str, Any]:
         return VERBS[verb](office, COMMAND_LINE, arguments)
 
 
+def _details(details: dict[str, Any]) -> str:
+    """What else a line of the audit says, with an ε as people write it. --json has all of its digits."""
+    shown = dict(details)
+    if "epsilon" in shown:
+        with suppress(TypeError, ValueError):
+            shown["epsilon"] = f"{float(shown['epsilon']):.6g}"
+    return json.dumps(shown, ensure_ascii=False)
+
+
 def _limit(found: dict[str, Any], key: str = "limit") -> str:
     limit = found[key]
     if limit is None:
@@ -472,7 +482,7 @@ def _print(found: Any, heads: tuple[str, ...], rows: list[list[str]], as_json: b
         return
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for head in heads:
-        table.add_column(head, overflow="fold")
+        table.add_column(head, overflow="fold", no_wrap=head in _WHOLE)
     for row in rows:
         table.add_row(*(Text(clean(cell)) for cell in row))
     Console(highlight=False).print(table)
