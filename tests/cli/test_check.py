@@ -74,6 +74,14 @@ def check(clinic: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Sai
     return run
 
 
+def test_the_settings_of_a_gateway_are_checked(clinic: Path, check: Callable[..., Said]) -> None:
+    (clinic / "clinic.toml").write_text(POLICY + '[gateway]\nanswer_after = "2 fortnights"\n', "utf-8")
+    said = check("clinic.toml", "--json")
+    assert (said.status, [one["code"] for one in json.loads(said.out)["problems"]]) == (2, ["gateway-duration"])
+    (clinic / "clinic.toml").write_text(POLICY + '[gateway]\nanswer_after = "2s"\n', "utf-8")
+    assert check("clinic.toml").status == 0
+
+
 def test_a_policy_that_is_ready(check: Callable[..., Said], clinic: Path) -> None:
     said = check("clinic.toml")
     assert said.status == 0, said

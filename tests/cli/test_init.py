@@ -148,6 +148,16 @@ def test_a_person_is_asked_one_question(
     assert load(tmp_path / "policy.toml").unit == dp.person(person)
 
 
+def test_who_is_asked_without_a_proposal_sees_the_columns(
+    init, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pyarrow.parquet.write_table(pa.table({"age": [1, 2], "city": ["a", "b"]}), tmp_path / "data.parquet")
+    monkeypatch.setattr("sys.stdin", Terminal("city\n"))
+    said = init("data.parquet")
+    assert said.status == 0
+    assert "Columns: age, city" in said.out
+
+
 @pytest.mark.parametrize(
     ("columns", "person"),
     [

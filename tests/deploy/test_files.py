@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from discreet.gateway.isolation import VAULT_HOME
+from discreet.gateway.settings import USERS
+from discreet.ledger.stores.elsewhere import VARIABLE, second_folder
+
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNITS = sorted(DEPLOY.glob("*.service"))
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
@@ -46,6 +50,19 @@ def test_both_ways_grant_the_same_capabilities() -> None:
     assert {name.upper() for name in told.split(",")} == granted
 
 
+def test_the_unit_has_a_second_checkpoint_away_from_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And it is where commands outside of the unit look for it: in the home of the vault's user."""
+    monkeypatch.delenv(VARIABLE)
+    unit = (DEPLOY / "discreet@.service").read_text("utf-8")
+    settings = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line and line[0] != "#")
+    variable, _, state = settings["Environment"].partition("=")
+    assert (variable, state) == (VARIABLE, str(second_folder(VAULT_HOME)))
+    assert not Path(state).is_relative_to(settings["ReadWritePaths"].removesuffix("/%i"))
+    assert f"/var/lib/{settings['StateDirectory']}" == VAULT_HOME
+    assert settings["ExecStartPre"].endswith(f"-o {USERS[0]} -g {USERS[0]} -m 0700 {VAULT_HOME}")
+    assert f'"Data and ledger of discreet" {VAULT_HOME}\n' in (DEPLOY / "discreet.sysusers").read_text("utf-8")
+
+
 @pytest.mark.parametrize("name", sorted(COMPOSE["services"]))
 def test_a_service_of_the_compose_file(name: str) -> None:
     service = COMPOSE["services"][name]
@@ -59,7 +76,9 @@ def test_a_service_of_the_compose_file(name: str) -> None:
         assert "user" not in service  # it starts as root, to have two users
         assert service["ports"] == [f"{port}:{port}" for word, port in CONTAINER if word == "EXPOSE"]
         [volume] = [rest for word, rest in CONTAINER if word == "VOLUME"]
-        assert service["volumes"] == [f"./clinic:{volume}"]
+        assert service["volumes"] == [f"./clinic:{volume}", f"vault:{VAULT_HOME}"]
+        assert f"--home-dir {VAULT_HOME} " in (DEPLOY / "Containerfile").read_text("utf-8")
+        assert "vault" in COMPOSE["volumes"]
     else:
         assert "cap_add" not in service
         port = service["command"][service["command"].index("--port") + 1]

@@ -43,6 +43,8 @@ def test_users_and_folders_are_made(tmp_path, systemd):
     assert told("systemd-tmpfiles", "--create", f"--root={tmp_path}", DEPLOY / "discreet.tmpfiles") == ""
     made = (tmp_path / "var" / "lib" / "discreet").stat()
     assert (made.st_uid, made.st_mode & 0o777) == (numbers["discreet-vault"], 0o711)
+    home = (tmp_path / "var" / "lib" / "discreet-vault").stat()
+    assert (home.st_uid, home.st_mode & 0o777) == (numbers["discreet-vault"], 0o700)
 
 
 def test_the_image_has_the_users_that_are_the_default():

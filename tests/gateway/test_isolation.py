@@ -16,11 +16,15 @@ from pathlib import Path
 import httpx
 import pytest
 
+import discreet as dp
+from discreet.cli import main
 from discreet.errors import InvalidArgument
+from discreet.gateway import isolation
 from discreet.gateway.books.store import GatewayStore
 from discreet.gateway.isolation import as_vault, problems, this_user
 from discreet.gateway.serve import Supervisor, check
 from discreet.gateway.settings import load_settings
+from discreet.ledger import Ledger
 
 from ..refusing import refuses
 from .house import COUNT, House
@@ -88,6 +92,22 @@ def test_files_that_the_desk_can_read_or_change(house):
     assert found(house) == [f"the desk can change {path}: chmod go-w {path}" for path in paths]
 
 
+def test_a_check_says_that_there_is_no_second_checkpoint(house, monkeypatch, capsys):
+    """The vault's user is only a number, without a home: the check passes, with a warning."""
+
+    def said():
+        with pytest.raises(SystemExit) as ended:
+            main(["serve", str(house.policy), "--check"])
+        assert not ended.value.code
+        return capsys.readouterr()
+
+    assert said().err == ""  # it is switched off
+    monkeypatch.delenv("DISCREET_STATE")
+    said = said()
+    assert said.out.startswith("isolated")
+    assert said.err.startswith(f"WARNING: there is no second checkpoint, because {VAULT} cannot write /.local/state")
+
+
 def test_what_is_not_isolated_is_not_started(house):
     (house.folder / "visits.parquet").chmod(0o644)
     with refuses(InvalidArgument, "gateway-not-isolated"):
@@ -131,9 +151,46 @@ def test_files_of_root_are_not_the_vaults(house):
     ]
 
 
-def test_a_group_of_both(house, monkeypatch):
-    from discreet.gateway import isolation
+def test_all_commands_are_told_in_one_round(house):
+    """Data as root leaves them: readable for all. Once they are not, the vault cannot read them either."""
+    data, ledger = house.folder / "visits.parquet", house.folder / "clinic.ledger"
+    for path in (data, ledger):
+        os.chown(path, 0, 0)
+        path.chmod(0o666)
+    os.chown(house.folder, 0, 0)
+    house.folder.chmod(0o700)
+    with refuses(InvalidArgument, "gateway-not-isolated") as refused:
+        check(house.policy)
+    commands = [line.split() for line in str(refused.value).splitlines() if line.startswith("    ")]
+    assert len(commands) == 3
+    assert {command[0] for command in commands} == {"chown"}
+    house.folder.chmod(0o711)
+    with refuses(InvalidArgument, "gateway-not-isolated") as refused:
+        check(house.policy)
+    for command in (line.split() for line in str(refused.value).splitlines() if line.startswith("    ")):
+        subprocess.run(command, check=True)
+    check(house.policy)
 
+
+def test_data_in_a_home_are_moved_and_the_home_is_not_given_away(house, monkeypatch):
+    house.folder.parent.chmod(0o700)
+    [problem] = found(house)
+    assert f"the vault cannot enter {house.folder.parent}." in problem
+    assert "such as /var/lib/clinic" in problem
+    assert "chown" not in problem
+    house.folder.parent.chmod(0o755)
+    house.folder.chmod(0o700)
+    os.chown(house.folder, 0, 0)
+    assert any("chown" in problem for problem in found(house))
+    homes = [isolation.pwd.struct_passwd(("ana", "x", 1000, 1000, "", str(house.folder), "/bin/sh"))]
+    monkeypatch.setattr(isolation.pwd, "getpwall", lambda: homes)
+    [problem] = found(house)
+    assert f"the vault cannot enter {house.folder}." in problem
+    house.folder.chmod(0o755)
+    assert f"the vault cannot write {house.folder}. Move" in " ".join(found(house))
+
+
+def test_a_group_of_both(house, monkeypatch):
     users = (isolation.User(VAULT, VAULT), isolation.User(DESK, VAULT))
     monkeypatch.setattr(isolation, "users_of", lambda _: users)
     assert found(house) == ["vault and desk have the same group: give each its own"]
@@ -153,7 +210,16 @@ def test_a_python_that_others_cannot_run(house, monkeypatch):
     hidden.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(hidden))
     [problem] = found(house)
-    assert "cannot run" in problem
+    assert f"the user {DESK} cannot run {hidden}" in problem
+    folder = house.folder / "programs"
+    folder.mkdir(0o700)
+    (folder / "python").symlink_to(python_for_all())
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))
+    [problem] = found(house)
+    assert f"cannot run {os.path.realpath(python_for_all())}, because it cannot enter {folder}." in problem
+    assert problem.endswith(
+        ': /usr/bin/python3 -m venv /opt/discreet && /opt/discreet/bin/pip install "discreet[gateway]"'
+    )
 
 
 def test_what_root_makes_for_the_vault_is_the_vaults(house):
@@ -169,6 +235,52 @@ def test_what_root_makes_for_the_vault_is_the_vaults(house):
     os.chown(house.folder, 0, 0)  # it is not the vault's folder: somebody tries things out as root
     with as_vault(policy, settings):
         assert os.geteuid() == 0
+
+
+def charged_by_the_vault(house):
+    with as_vault(*load_settings(house.policy)), closing(Ledger.open(house.folder / "clinic.ledger")) as ledger:
+        ledger.for_analyst("ada").charge(dp.Pure(epsilon=0.1), asked="a count")
+
+
+@pytest.mark.parametrize("named", ["clinic.toml", "clinic.ledger"])
+def test_a_ledger_command_of_root_has_seen_what_the_vault_has(house, named, monkeypatch, tmp_path, capsys):
+    """All files of the ledger are put back. Only the second checkpoint of the vault's user knows more."""
+
+    def status(*words: str) -> int:
+        with pytest.raises(SystemExit) as ended:
+            main(["ledger", str(house.folder / named), *words])
+        return ended.value.code or 0
+
+    home = house.folder / "home"
+    home.mkdir()
+    os.chown(home, VAULT, VAULT)
+    monkeypatch.delenv("DISCREET_STATE")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))  # of root
+    monkeypatch.setattr(isolation, "_user", lambda name: isolation.User(int(name), int(name), str(home)))
+    charged_by_the_vault(house)
+    files = [house.folder / name for name in ("clinic.ledger", "clinic.ledger.checkpoint")]
+    old = [file.read_bytes() for file in files]
+    charged_by_the_vault(house)
+    assert status("--verify") == 0
+    for file, content in zip(files, old, strict=True):
+        file.write_bytes(content)
+    assert status("--verify") != 0
+    assert "[ledger-old-copy]" in capsys.readouterr().err
+    assert status("--adopt", "nobody will notice") != 0
+    if named == "clinic.toml":
+        assert status("--raise", "nobody will notice") != 0
+    assert capsys.readouterr().err.count("[ledger-old-copy]") == (2 if named == "clinic.toml" else 1)
+    assert list(tmp_path.iterdir()) == []  # root's own state directory is no vault's
+
+
+def test_root_is_told_where_it_cannot_be_the_owner(house, monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        main(["ledger", str(house.policy)])
+    assert "WARNING" not in capsys.readouterr().err
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(SystemExit):
+        main(["ledger", str(house.policy)])
+    assert "done as root" in capsys.readouterr().err
 
 
 # --- the running gateway ------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         _command()(args=None if arguments is None else list(arguments), prog_name="discreet")
     except DiscreetError as error:
-        lines = isinstance(error, QueryError | NotAllowed)
+        lines = isinstance(error, QueryError | NotAllowed) or error.code == "gateway-not-isolated"
         print(f"error [{error.code}]: {error if lines else ' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(exit_code(error))
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +17,7 @@ from discreet.cli.terminal.output import clean, is_terminal
 from discreet.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from discreet.datasets.checking import PolicyCheck
+    from discreet.datasets.checking import PolicyCheck, Problem
 
 
 def check(
@@ -63,6 +65,7 @@ def main(
         check_epsilon(one)
     path = find_policy() if policy is None else Path(policy)
     found = check_policy(path, epsilons or EPSILONS)
+    found = replace(found, problems=[*found.problems, *_problems_of_gateway(path)])
     if as_json:
         print(json.dumps(found.as_json(), ensure_ascii=False))
     else:
@@ -74,6 +77,24 @@ def main(
             sep="\n",
         )
     return 0 if found.is_ready else 1 if found.is_usable else 2
+
+
+def _problems_of_gateway(path: Path) -> Iterator[Problem]:
+    """What is wrong with the settings of the gateway, and whether an old copy of the ledger would be noticed."""
+    from discreet.datasets.checking import Problem
+    from discreet.gateway.isolation import this_user, vault_of, why_unnoticed
+    from discreet.gateway.settings import load_settings
+
+    try:
+        policy, settings = load_settings(path)
+        if policy.gateway is not None and os.geteuid() != 0:
+            return  # the vault may run as another user
+        vault = None if policy.gateway is None else vault_of(settings)
+        name = "this user" if vault is None else settings.users[0]
+        if text := why_unnoticed(policy, vault or this_user(), name):
+            yield Problem(f"{text[0].upper()}{text[1:]}.")
+    except InvalidArgument as error:
+        yield Problem(str(error), error.code)
 
 
 def _show(found: PolicyCheck) -> None:

@@ -75,7 +75,8 @@ def init(
       $ discreet init visits.parquet --person patient_id
       $ discreet init visits.csv.gz people.csv --out clinic.toml
       $ discreet init stays.txt --columns "mrn, admitted, ward, cost"
-      $ discreet init stays.txt labs.txt --columns "stays: mrn, ward, cost" --columns "labs: mrn, value"
+      $ discreet init stays.txt labs.txt \\
+          --columns "stays: mrn, ward, cost" --columns "labs: mrn, value"
       $ discreet init postgresql://localhost/clinic
 
     Then look at what is left to decide: discreet check policy.toml. All of a policy: docs/sql.md
@@ -163,11 +164,16 @@ def _ask_for_person(source: Source) -> str:
     likely, is_sure = propose_person(source)
     if is_terminal(sys.stdin):
         asked = "Which column says whose a row is?"
-        return str(typer.prompt(asked, default=likely) if likely else typer.prompt(asked))
+        if likely:
+            return str(typer.prompt(asked, default=likely))
+        return str(typer.prompt(f"Columns: {_columns_of(source)}\n{asked}"))
     if likely is not None and is_sure:
         return likely
     raise InvalidArgument(
-        "Say which column tells whose a row is, such as --person patient_id. Columns: "
-        f"{', '.join(dict.fromkeys(name for types in source.tables.values() for name in types))}.",
+        f"Say which column tells whose a row is, such as --person patient_id. Columns: {_columns_of(source)}.",
         code="command-person",
     )
+
+
+def _columns_of(source: Source) -> str:
+    return ", ".join(dict.fromkeys(name for types in source.tables.values() for name in types))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
-from contextlib import closing
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import IO, Annotated, Any
 
 import typer
@@ -22,7 +24,7 @@ from rich.text import Text
 from discreet.cli.terminal.options import LedgerTarget
 from discreet.cli.terminal.output import clean
 from discreet.datasets.discovery import find_policy
-from discreet.errors import InvalidArgument
+from discreet.errors import DiscreetError, InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit, few_rows
 from discreet.ledger import Entry, Ledger, PartBudget
@@ -34,6 +36,10 @@ _NARROWEST = 72
 """On fewer columns, lines that the terminal breaks read better than columns of single letters."""
 _MOVED = "For a ledger that was moved"
 _LIMIT = "For a policy whose limit was edited"
+_AS_ROOT = (
+    "WARNING: this is done as root, because the vault's user, or the owner of the ledger, does not exist or cannot use "
+    "it. The second checkpoint of that user is not looked at: discreet serve may still refuse this ledger."
+)
 _GAP = 2
 """Spaces between columns."""
 
@@ -122,9 +128,10 @@ def main(
         raise InvalidArgument(
             'An adoption needs a reason, for the record. Write --adopt "restored on 3 May".', code="ledger-no-reason"
         )
-    if policy and adopt is None:
-        check_begun(where, checkpoint)
-    with closing(_open(where, adopt, checkpoint)) as ledger:
+    with _as_its_user(where, (target or find_policy()) if policy else None), ExitStack() as stack:
+        if policy and adopt is None:
+            check_begun(where, checkpoint)
+        ledger = stack.enter_context(closing(_open(where, adopt, checkpoint)))
         if verify:
             _verify(ledger, Console(stderr=True, highlight=False) if export else out)
         if export:
@@ -142,8 +149,10 @@ def change_limit(target: str | None, raised: str | None, renew: str | None, chec
         )
     from discreet.datasets.policy import load
 
-    known = load(target or find_policy())
-    with closing(Ledger.open(known.ledger, protects=known.unit, checkpoint=checkpoint)) as ledger:
+    policy = target or find_policy()
+    known = load(policy)
+    with _as_its_user(known.ledger, policy), ExitStack() as stack:
+        ledger = stack.enter_context(closing(Ledger.open(known.ledger, protects=known.unit, checkpoint=checkpoint)))
         if raised is not None:
             ledger.raise_limit(known.limit, why=raised)
         else:
@@ -158,6 +167,28 @@ def ledger_at(target: str | None) -> tuple[str, bool]:
 
         return ledger_of(target or find_policy()), True
     return target, False
+
+
+@contextmanager
+def _as_its_user(where: str | Path, policy: str | Path | None) -> Iterator[None]:
+    """Let root be the user who charges a ledger, because only the second checkpoint of that user knows how far it was:
+    the vault's if a policy has a gateway, or else the owner of the file. Nothing changes for others.
+    """
+    with _user_of(where, policy) if os.geteuid() == 0 else nullcontext(True) as is_that_user:
+        if not is_that_user:
+            print(_AS_ROOT, file=sys.stderr)
+        yield
+
+
+def _user_of(where: str | Path, policy: str | Path | None) -> AbstractContextManager[bool]:
+    from discreet.gateway.isolation import as_owner, as_vault
+    from discreet.gateway.settings import load_settings
+
+    with suppress(DiscreetError):  # the ledger of a policy with mistakes can be shown all the same
+        known, settings = load_settings(policy) if policy else (None, None)
+        if known is not None and settings is not None and known.gateway is not None:
+            return as_vault(known, settings)
+    return nullcontext(True) if str(where).startswith(URLS) else as_owner(Path(where).expanduser())
 
 
 def check_begun(where: str, checkpoint: str | None) -> None:

@@ -20,6 +20,7 @@ import discreet
 from discreet.datasets.policy import Policy
 from discreet.errors import InvalidArgument
 from discreet.gateway.settings import Settings
+from discreet.ledger.stores.elsewhere import VARIABLE, second_folder
 from discreet.ledger.stores.store import URLS
 
 _TRY = """
@@ -32,10 +33,15 @@ def can_read(path):
         return False
     return True
 
-print(json.dumps([[can_read(path), os.access(path, os.W_OK)] for path in json.load(sys.stdin)]))
+print(json.dumps([
+    [can_read(path), os.access(path, os.W_OK), os.access(path, os.X_OK)]
+    for path in json.load(sys.stdin)
+]))
 """
 _PARENT_ENDS, _DUMPABLE, _NO_NEW_PRIVILEGES = 1, 4, 38
 """Numbers of prctl, as Linux defines them."""
+VAULT_HOME = "/var/lib/discreet-vault"
+"""The home of the vault's user. The second checkpoint of its ledgers is there, away from their folders."""
 
 
 class User(NamedTuple):
@@ -53,7 +59,7 @@ class User(NamedTuple):
     @property
     def environment(self) -> dict[str, str]:
         """What differs in the environment of its processes: files of its own are in its own home."""
-        return {} if self.user == os.geteuid() else {"HOME": self.home}
+        return {} if self.user == os.geteuid() else {"HOME": self.home, "XDG_STATE_HOME": ""}
 
 
 class Access(NamedTuple):
@@ -61,6 +67,8 @@ class Access(NamedTuple):
 
     read: bool
     write: bool
+    enter: bool
+    """Or run, if it is a file."""
 
 
 def this_user() -> User:
@@ -73,13 +81,17 @@ def users_of(settings: Settings) -> tuple[User, User]:
     vault, desk = (_user(name) for name in settings.users)
     if vault is None or desk is None:
         missing = [name for name, user in zip(settings.users, (vault, desk), strict=True) if user is None]
-        made = " && ".join(f"useradd --system --user-group --no-create-home {name}" for name in dict.fromkeys(missing))
-        raise InvalidArgument(
-            f"there is no user {' and no user '.join(missing)}: create what is missing with {made}, or name other "
-            "users in [gateway]",
-            code="gateway-users",
+        homes = dict(zip(settings.users, (f"--create-home --home-dir {VAULT_HOME}", "--no-create-home"), strict=True))
+        made = " && ".join(
+            f"useradd --system --user-group {homes[name]} --shell /usr/sbin/nologin {name}" for name in missing
         )
+        raise InvalidArgument(f"there is no user {' and no user '.join(missing)}: {made}", code="gateway-users")
     return vault, desk
+
+
+def vault_of(settings: Settings) -> User | None:
+    """The user of the vault. None if there is no such user."""
+    return _user(settings.users[0])
 
 
 def _user(name: str) -> User | None:
@@ -132,12 +144,30 @@ def access(paths: Iterable[str], user: User) -> dict[str, Access]:
             **user.given,
         )  # type: ignore[call-overload]
     except (OSError, subprocess.CalledProcessError):
-        raise InvalidArgument(
-            f"the user {user.user} cannot run {sys.executable}: install discreet where all users can read it, such as "
-            "/opt/discreet",
-            code="gateway-users",
-        ) from None
+        raise InvalidArgument(_why_not_run(user), code="gateway-users") from None
     return {path: Access(*found) for path, found in zip(paths, json.loads(run.stdout), strict=True)}
+
+
+def _why_not_run(user: User) -> str:
+    """What stops a user from running the Python of this process, in words."""
+    python = os.path.realpath(sys.executable)
+    said = f"the user {_name(user)} cannot run {python}"
+    above = {*Path(python).parents, *Path(os.path.abspath(sys.executable)).parents}
+    with _acting_as(user) if user.given and os.geteuid() == 0 else contextlib.nullcontext():
+        stopped = [str(one) for one in sorted(above) if not os.access(one, os.X_OK, effective_ids=True)]
+    said += f", because it cannot enter {stopped[0]}" if stopped else ""
+    return (
+        f"{said}. Install discreet where all users can read it: "
+        '/usr/bin/python3 -m venv /opt/discreet && /opt/discreet/bin/pip install "discreet[gateway]"'
+    )
+
+
+def _name(user: User) -> str:
+    """How a user is called, or its number."""
+    try:
+        return pwd.getpwuid(user.user).pw_name
+    except KeyError:
+        return str(user.user)
 
 
 def problems(file: Path, policy: Policy, settings: Settings) -> list[str]:
@@ -145,7 +175,10 @@ def problems(file: Path, policy: Policy, settings: Settings) -> list[str]:
     if os.geteuid() != 0:
         return ["vault and desk run as the same user: start as root, so that they get users of their own"]
     try:
-        vault, desk = users_of(settings)
+        try:
+            vault, desk = users_of(settings)
+        except InvalidArgument as error:  # before a first run, there is no policy to change
+            return [str(error), *(["or name other users in [gateway]"] if file.exists() else [])]
         if vault.user == desk.user or 0 in (vault.user, desk.user):
             return ["vault and desk must be two different users, neither of them root"]
         found = _reached(file, policy, settings, vault, desk)
@@ -158,38 +191,92 @@ def problems(file: Path, policy: Policy, settings: Settings) -> list[str]:
 
 def _reached(file: Path, policy: Policy, settings: Settings, vault: User, desk: User) -> list[str]:
     """What the desk can reach and should not, and what either cannot reach and must."""
-    private, own = private_paths(file, policy, settings), own_paths(policy, settings)
+    private = private_paths(file, policy, settings)
     above = sorted({str(folder) for path in private for folder in Path(path).parents} - set(private))
-    folders = sorted({str(Path(path).parent) for path in _places(policy, settings)})
-    sources = _files(table.source for table in policy.tables.values())
     shown = [path for path in (settings.certificate, settings.key) if path is not None]
     program = str(Path(discreet.__file__).parent)
     by_desk = access([*private, *above, *shown, program], desk)
-    by_vault = access([*own, *folders, *sources, str(file), program], vault)
 
-    found = [f"the desk can read {path}: chmod go-rwx {path}" for path in private if by_desk[path].read]
+    read = [path for path in private if by_desk[path].read]
+    found = [f"the desk can read {path}: chmod go-rwx {path}" for path in read]
     # in a folder such as /tmp, nobody can replace the files of others
     changed = [path for path in above if not os.stat(path).st_mode & stat.S_ISVTX]
-    found += [f"the desk can change {path}: chmod go-w {path}" for path in (*private, *changed) if by_desk[path].write]
-    name, published = settings.users[0], f"{settings.copies}{os.sep}"
-    for path in (*sources, *_files([file])):
-        if not by_vault[path].read:
-            found.append(f"the vault cannot read {path}: chown {name} {path}")
-    for path in (*own, *folders):
-        if not by_vault[path].write and not path.startswith(published):  # what is published never changes
-            found.append(f"the vault cannot write {path}: chown {name} {path}")
+    changed = [path for path in (*private, *changed) if by_desk[path].write]
+    found += [f"the desk can change {path}: chmod go-w {path}" for path in changed]
+    found += _out_of_reach(file, policy, settings, vault, {*read, *changed})
     for path in shown:
         if not by_desk[path].read:
-            found.append(f"the desk cannot read {path}: chgrp {settings.users[1]} {path}; chmod g+r {path}")
-    for who, able in (("vault", by_vault), ("desk", by_desk)):
+            found.append(f"the desk cannot read {path}: chgrp {settings.users[1]} {path} && chmod g+r {path}")
+    for who, able in (("vault", access([program], vault)), ("desk", by_desk)):
         if not able[program].read:
             found.append(f"the {who} cannot read {program}: install discreet where all users can read it")
     return found
 
 
+def _out_of_reach(file: Path, policy: Policy, settings: Settings, vault: User, closed: set[str]) -> Iterator[str]:
+    """What the vault cannot reach and must, also once the files and folders in `closed` are for their owners alone."""
+    name, place, published = settings.users[0], f"/var/lib/{file.stem}", f"{settings.copies}{os.sep}"
+    own = [path for path in own_paths(policy, settings) if not path.startswith(published)]  # which never changes
+    folders = sorted({str(Path(path).parent) for path in _places(policy, settings)})
+    read = [*_files(table.source for table in policy.tables.values()), *_files([file])]
+    needed = dict.fromkeys([*read, *own, *folders])
+    homes = {one.pw_dir for one in pwd.getpwall() if one.pw_uid != vault.user}
+    below = sorted({str(folder) for path in needed for folder in Path(path).parents})
+    able = access([*needed, *below], vault)
+    blocking = next((folder for folder in below if not able[folder].enter), None)
+    if blocking is not None:
+        if _is_shared(blocking, homes) or blocking not in {
+            str(Path(path).parent) for path in needed if path not in folders
+        }:
+            yield (
+                f"the vault cannot enter {blocking}. Move the data, the policy and the ledger to a folder that it can "
+                f"enter, such as {place}"
+            )
+            return
+        yield f"the vault cannot enter {blocking}: chown {name} {blocking}"
+    for path in needed:
+        reads, is_owner = path in read, os.stat(path).st_uid == vault.user
+        allowed = blocking is not None or (able[path].read if reads else able[path].write)
+        needs_owner = blocking is not None or path in closed
+        if path == blocking or (allowed and (is_owner or not needs_owner)):
+            continue
+        does = "read" if reads else "write"
+        if path in folders and _is_shared(path, homes):
+            yield f"the vault cannot write {path}. Move the policy and the ledger to a folder such as {place}"
+        else:
+            yield f"the vault cannot {does} {path}: chown {name} {path}"
+
+
+def _is_shared(folder: str, homes: set[str]) -> bool:
+    """Whether a folder is a home, has homes in it, or belongs to the system, so that it cannot be the vault's."""
+    return any(Path(home).is_relative_to(folder) for home in homes) or len(Path(folder).parts) <= 2
+
+
 def _places(policy: Policy, settings: Settings) -> list[str]:
     places = (policy.ledger, settings.store, settings.copies)
     return [str(Path(place).resolve()) for place in places if not str(place).startswith(URLS)]
+
+
+def why_unnoticed(policy: Policy, vault: User, name: str) -> str | None:
+    """Why an old ledger that is put back together with its checkpoint would not be noticed, in words. None if it is
+    noticed, or if the owner switched that off. `name` is how the vault's user is called.
+    """
+    if str(policy.ledger).startswith(URLS):
+        return None  # its first checkpoint is not next to it already
+    try:
+        folder = second_folder(None if vault == this_user() else vault.home)
+    except RuntimeError:
+        folder = Path("/nonexistent")  # nobody knows a home
+    if folder is None:
+        return None
+    there = next((str(one) for one in (folder, *folder.parents) if one.exists()), "/")
+    if os.path.isdir(there) and access([there], vault)[there].write:
+        return None
+    return (
+        f"there is no second checkpoint, because {name} cannot write {folder}: an old copy of the ledger that is put "
+        f"back together with its checkpoint would not be noticed. Set {VARIABLE} to a folder that {name} may write, or "
+        "give it a home"
+    )
 
 
 # --- processes ----------------------------------------------------------------------------------------------
@@ -209,35 +296,58 @@ def harden(*, ends_with_parent: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def as_vault(policy: Policy, settings: Settings) -> Iterator[None]:
+def as_vault(policy: Policy, settings: Settings) -> Iterator[bool]:
     """Let root do something as the vault's user, so that files which it makes belong to the vault. Where that user does
-    not exist or does not have the folders, nothing changes.
+    not exist or does not have the folders, nothing changes. Gives whether this is that user now.
     """
-    if os.geteuid() != 0:
-        yield
-        return
-    user = _user(settings.users[0])
     folders = {str(Path(path).parent) for path in _places(policy, settings)}
+    with _as_user(vault_of(settings) if os.geteuid() == 0 else this_user(), folders) as able:
+        yield able
+
+
+@contextlib.contextmanager
+def as_owner(file: Path) -> Iterator[bool]:
+    """Let root do something as the owner of a file, whose second checkpoints know it. Where the owner cannot write it
+    and its folder, nothing changes. Gives whether this is the owner now.
+    """
+    owner = this_user() if os.geteuid() != 0 or not file.exists() else _user(str(file.stat().st_uid))
+    with _as_user(owner, {str(file.resolve().parent), str(file.resolve())}) as able:
+        yield able
+
+
+@contextlib.contextmanager
+def _as_user(user: User | None, written: set[str]) -> Iterator[bool]:
+    """Let root be a user who can write these files and folders, and run this program."""
+    if user is None or user.user == os.geteuid():
+        yield user is not None
+        return
+    program = str(Path(discreet.__file__).parent)
     try:
-        able = user is not None and all(one.write for one in access(folders, user).values())
+        found = access({*written, program}, user)
+        able = found[program].read and all(found[path].write for path in written)
     except InvalidArgument:
         able = False
-    if user is None or not able:
-        yield
-        return
-    groups, home = os.getgroups(), os.environ.get("HOME")
-    before = os.getegid()
+    with _acting_as(user) if able else contextlib.nullcontext():
+        yield able
+
+
+@contextlib.contextmanager
+def _acting_as(user: User) -> Iterator[None]:
+    """Let root be another user, with the environment of that user."""
+    groups, group = os.getgroups(), os.getegid()
+    before = {name: os.environ.get(name) for name in user.environment}
+    os.environ.update(user.environment)
     os.setgroups([])
     os.setegid(user.group)
     os.seteuid(user.user)
-    os.environ["HOME"] = user.home
     try:
         yield
     finally:
         os.seteuid(0)
-        os.setegid(before)
+        os.setegid(group)
         os.setgroups(groups)
-        if home is None:
-            del os.environ["HOME"]
-        else:
-            os.environ["HOME"] = home
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

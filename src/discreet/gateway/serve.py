@@ -25,14 +25,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from discreet.datasets.policy import load
 from discreet.errors import InvalidArgument, ServiceUnavailable
 from discreet.gateway.desk.mcp import is_installed
-from discreet.gateway.isolation import User, problems, this_user, users_of
-from discreet.gateway.settings import SHOWN_AMOUNTS, Address, Settings, load_settings
+from discreet.gateway.isolation import User, problems, this_user, users_of, why_unnoticed
+from discreet.gateway.settings import SHOWN_AMOUNTS, Address, Settings, load_served
 
 PATIENCE = 120.0
 """How many seconds vault and desk may take until they are ready: the vault copies a new version of the data."""
 _LOG_SIZE, _LOGS = 10 * 2**20, 5
+_COMMANDS = ("chmod ", "chown ", "chgrp ", "useradd ", "/usr/bin/python3 ")
+"""How commands begin that the owner is told."""
 _AGAIN = 1.0
 """A process that ended by itself is started again after so many seconds."""
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "HOME")
@@ -215,11 +218,18 @@ class Supervisor:
 
     def _read(self) -> tuple[Settings, list[str], tuple[User, User]]:
         """The settings as they are now, what is wrong with the isolation, and the users that follow."""
-        policy, settings = load_settings(self.policy_file)
+        policy, settings = load_served(self.policy_file)
         found = problems(self.policy_file, policy, settings)
         if found and os.geteuid() == 0 and self._isolated:
             raise not_isolated(found)
         return settings, found, (this_user(), this_user()) if found else users_of(settings)
+
+    @property
+    def unnoticed(self) -> str | None:
+        """Why an old copy of the ledger might not be noticed, in words."""
+        vault = self._users[0]
+        name = "this user" if vault == this_user() else self.settings.users[0]
+        return why_unnoticed(load(self.policy_file), vault, name)
 
     @contextlib.contextmanager
     def running(self, sockets: dict[str, socket.socket] | None = None) -> Iterator[Pair]:
@@ -326,10 +336,20 @@ def _notify(state: str) -> None:
 
 def not_isolated(found: list[str]) -> InvalidArgument:
     """The error if an analyst who takes over the desk could read the data."""
+    lines = [line for one in found for line in _lines(one)]
     return InvalidArgument(
-        f"NOT ISOLATED: {'; '.join(found)}. Nothing was started. Correct it, or try things out with --not-isolated.",
+        "NOT ISOLATED. Nothing was started. Correct this, or try things out with --not-isolated:\n" + "\n".join(lines),
         code="gateway-not-isolated",
     )
+
+
+def _lines(problem: str) -> Iterator[str]:
+    """A problem on a line, and the commands that correct it, each on its own."""
+    said, _, commands = problem.rpartition(": ")
+    if not commands.startswith(_COMMANDS):
+        said, commands = problem, ""
+    yield f"  {said}"
+    yield from (f"    {command}" for command in commands.split(" && ") if command)
 
 
 def _log(settings: Settings) -> logging.Logger:
@@ -353,8 +373,12 @@ def _log(settings: Settings) -> logging.Logger:
     return log
 
 
-def check(file: str | Path) -> None:
-    """Refuse unless the desk is isolated from the data of a policy."""
+def check(file: str | Path) -> str | None:
+    """Refuse unless the desk is isolated from the data of a policy. Returns why an old copy of the ledger might not be
+    noticed, in words.
+    """
     file = Path(file).expanduser().resolve()
-    if found := problems(file, *load_settings(file)):
+    policy, settings = load_served(file)
+    if found := problems(file, policy, settings):
         raise not_isolated(found)
+    return why_unnoticed(policy, users_of(settings)[0], settings.users[0])

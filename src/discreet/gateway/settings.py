@@ -20,6 +20,14 @@ _KEYS = (
     *("http", "postgres", "metrics", "answer_after", "late_allowed", "lanes", "lane_memory", "store", "version"),
     *("share", "certificate", "key", "users", "log", "question", "limits", "mcp", "oidc"),
 )
+SECTIONS = {
+    "gateway": _KEYS,
+    "gateway.question": ("default", "most"),
+    "gateway.limits": ("session", "day", "approve_above", "alert_at"),
+    "gateway.mcp": ("session", "confirm_above"),
+    "gateway.oidc": ("issuer", "client", "audience", "claim", "secret"),
+}
+"""All settings, by the section that they are in."""
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
 LONGEST = 3600.0
@@ -119,11 +127,22 @@ def load_settings(policy: str | Path) -> tuple[Policy, Settings]:
     return known, replace(settings_of(known.gateway or {}, path.parent, known), name=path.stem)
 
 
+def load_served(policy: str | Path) -> tuple[Policy, Settings]:
+    """The policy in a file, and the settings of its gateway. One without a gateway is refused."""
+    known, settings = load_settings(policy)
+    if known.gateway is None:
+        raise InvalidArgument(
+            f'The policy has no section [gateway]. Add two lines: [gateway] and below it http = "{HTTP}".',
+            code="policy-missing-key",
+        )
+    return known, settings
+
+
 def settings_of(words: Mapping[str, Any], folder: Path, policy: Policy) -> Settings:
     """The settings in the section [gateway] of a policy. Paths are relative to `folder`."""
-    given = section_of(words, "gateway", _KEYS)
-    question = section_of(given.get("question", {}), "gateway.question", ("default", "most"))
-    limits = section_of(given.get("limits", {}), "gateway.limits", ("session", "day", "approve_above", "alert_at"))
+    given = _section(words, "gateway")
+    question = _section(given.get("question", {}), "gateway.question")
+    limits = _section(given.get("limits", {}), "gateway.limits")
     found: dict[str, Any] = {f"question_{key}": _epsilon(value, key) for key, value in question.items()}
     found |= {key: _epsilon(value, key) for key, value in limits.items() if key != "alert_at"}
     if "alert_at" in limits:
@@ -159,6 +178,18 @@ def settings_of(words: Mapping[str, Any], folder: Path, policy: Policy) -> Setti
     return settings
 
 
+def _section(values: Any, where: str) -> Mapping[str, Any]:
+    """One section, after checking that all of its keys are known. A key of another section is sent there."""
+    if isinstance(values, Mapping):
+        for key in values:
+            others = [f"[{name}]" for name, keys in SECTIONS.items() if key in keys]
+            if others and f"[{where}]" not in others:
+                raise InvalidArgument(
+                    f"[{where}] has no key {key}: it belongs into {' or '.join(others)}.", code="policy-unknown-key"
+                )
+    return section_of(values, where, SECTIONS[where])
+
+
 def seconds_in(value: Any, what: str, most: float) -> float:
     """A duration such as "2s" or "500ms", in seconds. The number 0 is allowed."""
     if value == 0 and not isinstance(value, bool):
@@ -178,7 +209,7 @@ def _epsilon(value: Any, key: str) -> Fraction:
 
 def _mcp(value: Any, session: Fraction | None) -> dict[str, Fraction]:
     """What programs may spend over MCP: by default no more than any session may. With 0, a person confirms all."""
-    given = section_of(value, "gateway.mcp", ("session", "confirm_above"))
+    given = _section(value, "gateway.mcp")
     found = {} if session is None else {"mcp_session": session}
     if "session" in given:
         found["mcp_session"] = _epsilon(given["session"], "session")
@@ -233,7 +264,7 @@ def _users(value: Any) -> tuple[str, str]:
 
 
 def _oidc(value: Any) -> OidcSettings:
-    given = section_of(value, "gateway.oidc", ("issuer", "client", "audience", "claim", "secret"))
+    given = _section(value, "gateway.oidc")
     found = {key: text_in(given, key, "gateway.oidc") for key in given}
     for key, example in (("issuer", '"https://login.example.org"'), ("client", '"discreet"')):
         if not found.get(key):

@@ -20,7 +20,8 @@ from discreet.gateway.books import approvals, audit, limits
 from discreet.gateway.books.accounts import login
 from discreet.gateway.books.store import GatewayStore
 from discreet.gateway.books.tokens import authenticate
-from discreet.gateway.isolation import as_vault, this_user, users_of
+from discreet.gateway.isolation import as_vault, problems, this_user, users_of
+from discreet.gateway.serve import Supervisor, check
 from discreet.gateway.settings import load_settings
 
 from ...refusing import refuses
@@ -164,6 +165,9 @@ def test_refusals_have_a_code(policy: Path, run, words: tuple[str, ...], code: s
 def test_a_policy_without_a_gateway(policy: Path, run) -> None:
     policy.write_text(POLICY.partition("[gateway]")[0])
     assert "[policy-missing-key]" in run("list")[1]
+    for begin in (Supervisor, check):  # nothing that accounts could not be opened for is served
+        with refuses(InvalidArgument, "policy-missing-key"):
+            begin(policy)
     assert not policy.with_suffix(".gateway").exists()
 
 
@@ -171,11 +175,47 @@ def test_all_users_that_are_missing_are_named_at_once(policy: Path) -> None:
     settings = replace(load_settings(policy)[1], users=("no-such-vault", "no-such-desk"))
     with refuses(InvalidArgument, "gateway-users") as refused:
         users_of(settings)
-    for name in settings.users:
-        assert f"useradd --system --user-group --no-create-home {name}" in str(refused.value)
+    homes = ("--create-home --home-dir /var/lib/discreet-vault", "--no-create-home")  # the vault's second checkpoint
+    for name, home in zip(settings.users, homes, strict=True):
+        made = f"useradd --system --user-group {home} --shell /usr/sbin/nologin {name}"
+        assert made in str(refused.value)
     before = os.geteuid()
     with as_vault(load_settings(policy)[0], settings):  # and as root, accounts are managed all the same
         assert this_user().user == before
+
+
+def test_a_first_run_does_not_speak_of_a_section_that_is_not_there(policy: Path, monkeypatch) -> None:
+    known, settings = load_settings(policy)
+    settings = replace(settings, users=("no-such-vault", "no-such-desk"))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert "[gateway]" in " ".join(problems(policy, known, settings))
+    assert "[gateway]" not in " ".join(problems(policy.with_name("new.toml"), known, settings))
+
+
+def test_ids_and_times_stay_whole_on_80_columns(policy: Path, run, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    run("open", "alice-of-the-second-ward", "--epsilon", "3")
+    identity = run("token", "alice-of-the-second-ward", "--expires", "30d")[0].strip().split("_")[1]
+    [token] = json.loads(run("tokens", "--json")[0])
+    assert {identity, token["expires"]} <= set(run("tokens")[0].split())
+    line = json.loads(run("audit", "--json")[0])[-1]
+    assert {str(line["number"]), line["at"]} <= set(run("audit")[0].split())
+
+
+def test_the_audit_shows_an_epsilon_as_people_write_it(policy: Path, run) -> None:
+    with opened(policy) as store:
+        audit.record(store, 0.0, "alice", "refused", epsilon="0.0999999999999")
+    shown = run("audit")[0]
+    assert '"0.1"' in shown
+    assert "0999" not in shown
+    assert json.loads(run("audit", "--json")[0])[-1]["details"]["epsilon"] == "0.0999999999999"
+
+
+def test_help_keeps_the_name_of_the_section(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    with pytest.raises(SystemExit):
+        main(["account", "--help"])
+    assert "the section [gateway]" in " ".join(capsys.readouterr().out.split())
 
 
 def test_who_gets_more_than_the_data_set_has_is_named(policy: Path, run) -> None:

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,12 +21,15 @@ from discreet.cli.terminal.completion import policies
 from discreet.cli.terminal.manual import manual
 from discreet.cli.terminal.output import clean
 from discreet.datasets.discovery import find_policy
-from discreet.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from discreet.datasets.policy import Policy
     from discreet.gateway.books.offices import Office
     from discreet.gateway.settings import Settings
+
+
+_WHOLE = ("id", "number", "at", "asked", "expires")
+"""Columns of ids and times, which are copied: they stay on one line on a narrow terminal."""
 
 
 class PolicyFirst(TyperGroup):
@@ -78,7 +81,7 @@ def account(
         str,
         typer.Argument(
             metavar="[POLICY]",
-            help="The policy with the section [gateway] (*.toml). By default $DISCREET_POLICY, or discreet.toml in "
+            help="The policy with the section \\[gateway] (*.toml). By default $DISCREET_POLICY, or discreet.toml in "
             "this folder or one above it.",
             autocompletion=policies,
             show_default=False,
@@ -365,10 +368,7 @@ def show_audit(
 
         count = VERBS["audit"](office, COMMAND_LINE, {})["count"]
         found = VERBS["audit"](office, COMMAND_LINE, {"first": max(1, count - last + 1)})["lines"]
-    shown = [
-        [str(one["number"]), one["at"], one["who"], one["what"], json.dumps(one["details"], ensure_ascii=False)]
-        for one in found
-    ]
+    shown = [[str(one["number"]), one["at"], one["who"], one["what"], _details(one["details"])] for one in found]
     _print(found, ("number", "at", "who", "what", "details"), shown, as_json)
 
 
@@ -416,15 +416,9 @@ for word, command in COMMANDS.items():
 
 def _settings(ctx: typer.Context) -> tuple[Policy, Settings]:
     """The policy that was named, and the settings of its gateway."""
-    from discreet.gateway.settings import load_settings
+    from discreet.gateway.settings import load_served
 
-    policy, settings = load_settings(ctx.obj or find_policy())
-    if policy.gateway is None:
-        raise InvalidArgument(
-            'The policy has no section [gateway]. Add one: [gateway] and http = "127.0.0.1:8080".',
-            code="policy-missing-key",
-        )
-    return policy, settings
+    return load_served(ctx.obj or find_policy())
 
 
 @contextmanager
@@ -450,6 +444,15 @@ def _do(ctx: typer.Context, verb: str, **arguments: Any) -> dict[str, Any]:
         from discreet.gateway.books.tokens import COMMAND_LINE
 
         return VERBS[verb](office, COMMAND_LINE, arguments)
+
+
+def _details(details: dict[str, Any]) -> str:
+    """What else a line of the audit says, with an ε as people write it. --json has all of its digits."""
+    shown = dict(details)
+    if "epsilon" in shown:
+        with suppress(TypeError, ValueError):
+            shown["epsilon"] = f"{float(shown['epsilon']):.6g}"
+    return json.dumps(shown, ensure_ascii=False)
 
 
 def _limit(found: dict[str, Any], key: str = "limit") -> str:
@@ -479,7 +482,7 @@ def _print(found: Any, heads: tuple[str, ...], rows: list[list[str]], as_json: b
         return
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for head in heads:
-        table.add_column(head, overflow="fold")
+        table.add_column(head, overflow="fold", no_wrap=head in _WHOLE)
     for row in rows:
         table.add_row(*(Text(clean(cell)) for cell in row))
     Console(highlight=False).print(table)

@@ -100,7 +100,7 @@ def serve(
             code="command-policy",
         )
     if check:
-        check_isolation(policy)
+        _warn(check_isolation(policy))
         print("isolated: the desk can read neither the data, nor the ledger, nor the accounts")
         return
     if calibrate:
@@ -109,6 +109,7 @@ def serve(
     supervisor = Supervisor(policy, isolated=not not_isolated)
     for problem in supervisor.problems:
         print(f"NOT ISOLATED: {problem}", file=sys.stderr)
+    _warn(supervisor.unnoticed)
     if not supervisor.settings.answer_after:
         print("answer_after is 0: answers leave when they are ready, and time tells about people", file=sys.stderr)
     if not is_installed():
@@ -117,6 +118,12 @@ def serve(
         print("ready", *(f"  {name:9} {address}" for name, address in supervisor.addresses().items()), sep="\n")
         sys.stdout.flush()
         supervisor.watch()
+
+
+def _warn(text: str | None) -> None:
+    """Tell the owner, on standard error."""
+    if text is not None:
+        print(f"WARNING: {text}", file=sys.stderr)
 
 
 def _first_run(data: list[str], policy: str | None, *, isolated: bool, **known: Any) -> None:
@@ -136,9 +143,9 @@ def _first_run(data: list[str], policy: str | None, *, isolated: bool, **known: 
 def _calibrate(policy: str) -> None:
     from discreet.gateway.calibrate import proposed, time_questions
     from discreet.gateway.isolation import as_vault
-    from discreet.gateway.settings import load_settings
+    from discreet.gateway.settings import load_served
 
-    known, settings = load_settings(Path(policy))
+    known, settings = load_served(Path(policy))
     slowest = 0.0
     with as_vault(known, settings):  # what is published meanwhile belongs to the vault
         for timed in time_questions(known, settings):

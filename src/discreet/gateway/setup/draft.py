@@ -6,7 +6,6 @@ written.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,6 +33,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_delta, check_epsilon
 from discreet.gateway.books.accounts import check_name
 from discreet.gateway.settings import LONGEST, seconds_in, settings_of
+from discreet.gateway.setup.typed import Writing, typed, typed_range, writing_of
 from discreet.sql.schema import KEYS, ORDERED, validate_bound
 
 USES = ("people", "through", "public", "left out")
@@ -43,7 +43,6 @@ MOST_CHOICES = 10_000
 _HEAD = (
     "# A policy from the names and types of columns, and what its owner decided: no value is in it. See docs/sql.md."
 )
-_WORDS = {"true": True, "yes": True, "false": False, "no": False}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +210,8 @@ def with_columns(draft: Draft, source: Source, table: str, given: Mapping[str, A
         if "type" in said:
             as_text -= {name}
             as_text |= {name} if table in source.untyped and said["type"] == "text" else set()
-        found = _declared(name, replace(one, as_text=frozenset(as_text)).kind_of(name, types[name]), said)
+        kind = replace(one, as_text=frozenset(as_text)).kind_of(name, types[name])
+        found = _declared(name, kind, said, writing_of(source, table, name))
         columns.pop(name, None)
         if found:
             columns[name] = found
@@ -220,7 +220,7 @@ def with_columns(draft: Draft, source: Source, table: str, given: Mapping[str, A
     return replace(draft, tables={**draft.tables, table: made})
 
 
-def _declared(name: str, kind: str, said: Mapping[str, Any]) -> dict[str, Any]:
+def _declared(name: str, kind: str, said: Mapping[str, Any], writing: Writing) -> dict[str, Any]:
     """What is declared about a column, from the texts of a form."""
     how = said.get("declare", "nothing")
     if how not in DECLARED:
@@ -228,7 +228,8 @@ def _declared(name: str, kind: str, said: Mapping[str, Any]) -> dict[str, Any]:
     if how == "range":
         if kind not in ORDERED:
             raise InvalidArgument(f"{name} is {kind} and has no range. Declare choices.", code="column-no-range")
-        return {"between": [_typed(str(said.get(end, "")).strip(), kind, name) for end in ("low", "high")]}
+        low, high = (str(said.get(end, "")).strip() for end in ("low", "high"))
+        return {"between": typed_range(low, high, kind, name, writing)}
     if how == "choices":
         lines = [line.strip() for line in str(said.get("choices", "")).splitlines() if line.strip()]
         if not 0 < len(lines) <= MOST_CHOICES or len(set(lines)) < len(lines):
@@ -236,27 +237,8 @@ def _declared(name: str, kind: str, said: Mapping[str, Any]) -> dict[str, Any]:
                 f"Write the choices of {name} on lines of their own, at most {MOST_CHOICES:,}, each once.",
                 code="column-choices",
             )
-        return {"choices": [_typed(line, kind, name) for line in lines]}
+        return {"choices": [typed(line, kind, name, writing) for line in lines]}
     return {}
-
-
-def _typed(text: str, kind: str, name: str) -> Any:
-    """A text of a form as a value of a column's type."""
-    try:
-        if kind == "integer":
-            return int(text)
-        if kind == "number":
-            found = float(text)
-            if not math.isfinite(found):
-                raise ValueError
-            return int(found) if found.is_integer() and abs(found) < 2**53 else found
-        if kind == "boolean":
-            return _WORDS[text.lower()]
-    except (ValueError, KeyError):
-        raise InvalidArgument(f"{name} is {kind}, and one of its values is not.", code="column-choices-type") from None
-    if not text:
-        raise InvalidArgument(f"Write both ends of the range of {name}.", code="wrong-shape")
-    return text
 
 
 def with_limits(draft: Draft, given: Mapping[str, Any]) -> Draft:

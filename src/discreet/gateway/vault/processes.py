@@ -55,7 +55,14 @@ class Process:
         try:
             async with asyncio.timeout(PATIENCE):
                 opened = await self._next()
-        except (Gone, TimeoutError):
+        except TimeoutError:
+            self.kill()
+            raise ServiceUnavailable(
+                f"A process of the gateway did not open the data within {PATIENCE:g} s. Ask again in a moment: the "
+                "machine may be busy.",
+                code="gateway-unavailable",
+            ) from None
+        except Gone:
             self.kill()
             raise ServiceUnavailable(
                 "A process of the gateway could not open the data. Check the sources, the memory and the policy.",

@@ -21,6 +21,26 @@ def state_folder() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "discreet"
 
 
+def second_folder(home: str | None = None) -> Path | None:
+    """The folder of second checkpoints: the one that DISCREET_STATE names, or in the state directory of this user, or
+    of the user with this home. None if they are switched off.
+    """
+    chosen = os.environ.get(VARIABLE, "").strip()
+    if chosen == OFF:
+        return None
+    if not chosen:
+        return state_folder() if home is None else Path(home) / ".local" / "state" / "discreet"
+    if home is not None and chosen.startswith("~/"):
+        chosen = home + chosen[1:]
+    folder = os.path.expanduser(chosen)
+    if not os.path.isabs(folder):
+        raise InvalidArgument(
+            f"{VARIABLE} must be the full path of a folder, or {OFF}. A relative one would depend on where you are.",
+            code="ledger-place",
+        )
+    return Path(folder)
+
+
 class SecondCheckpoint:
     """What was seen of one ledger, in a folder that its backups do not contain."""
 
@@ -64,16 +84,11 @@ def second_checkpoint(ledger: str, first: Checkpoint | None) -> SecondCheckpoint
     """The second checkpoint of a ledger: in the folder that DISCREET_STATE names, or in the user's state directory.
     None if it is switched off, or if the first one is there.
     """
-    chosen = os.environ.get(VARIABLE, "").strip()
-    if chosen == OFF or first is None or not ledger:
+    if first is None or not ledger:
         return None
-    if chosen and not os.path.isabs(os.path.expanduser(chosen)):
-        raise InvalidArgument(
-            f"{VARIABLE} must be the full path of a folder, or {OFF}. A relative one would depend on where you are.",
-            code="ledger-place",
-        )
     with suppress(RuntimeError, OSError):  # a user without a home
-        folder = Path(os.path.expanduser(chosen)) if chosen else state_folder()
-        path = folder / f"{ledger}.checkpoint"
-        return None if path.resolve() == first.path.resolve() else SecondCheckpoint(path, chosen=bool(chosen))
+        if (folder := second_folder()) is not None:
+            path = folder / f"{ledger}.checkpoint"
+            chosen = bool(os.environ.get(VARIABLE, "").strip())
+            return None if path.resolve() == first.path.resolve() else SecondCheckpoint(path, chosen=chosen)
     return None

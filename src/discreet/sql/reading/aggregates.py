@@ -257,7 +257,11 @@ class Aggregates:
             self.sql.refuse(node, what, "Write SUM(x), or COUNT(DISTINCT x).", code="sql-distinct")
         value = self.scope.translate(of)
         if value.type not in ("integer", "number", "boolean"):
-            self.sql.unknown(node, f"{default_name(of)} is not a number. {_NUMBER}", code="sql-not-a-number")
+            far = isinstance(node, exp.Min | exp.Max) and value.type in ("date", "timestamp")
+            instead = (
+                f"MIN and MAX are of numbers: count by date_trunc('month', {default_name(of)})." if far else _NUMBER
+            )
+            self.sql.unknown(node, f"{default_name(of)} is not a number. {instead}", code="sql-not-a-number")
         return value
 
     def _known_range(self, node: exp.Expression, value: Expr) -> Range | None:

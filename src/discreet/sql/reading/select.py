@@ -210,7 +210,7 @@ class _Reader:
             self.sql.refuse(
                 self.query,
                 "This would show rows of individual people.",
-                "Aggregate them: COUNT(*), AVG(age), MEDIAN(cost).",
+                "Aggregate them: COUNT(*), AVG(age), MEDIAN(cost). For the groups alone, add COUNT(*).",
                 code="sql-not-aggregated",
             )
         if self.levels:

@@ -375,7 +375,7 @@ def _run(combination: Combination, tables: Mapping[str, Any]) -> Any:
 
 
 def _opened(tables: Mapping[str, Any]) -> DuckDB:
-    return DuckDB({f"part{number}": table for number, table in enumerate(tables.values())}, memory=MEMORY)
+    return DuckDB({f"part{number}": table for number, table in enumerate(tables.values())}, memory=MEMORY, threads=1)
 
 
 def _run_drawn(combination: Combination, drawn: Mapping[str, Any], public: Mapping[str, Any]) -> Any:

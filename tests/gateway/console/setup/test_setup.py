@@ -266,7 +266,7 @@ WRONG: list[tuple[str, dict[str, str], str | None]] = [
     ("/setup", {"use.0": "people:cost"}, "setup-choice"),
     ("/setup", {"use.0": "nonsense"}, "setup-choice"),
     ("/setup", {"use.0": "people:patient_id", "use.1": "through:visits.cost"}, "setup-choice"),
-    ("/setup/columns/1", {"low.2": "0", "high.2": "", "choices.2": ""}, "column-choices-type"),
+    ("/setup/columns/1", {"low.2": "0", "high.2": "", "choices.2": ""}, "wrong-shape"),
     ("/setup/columns/1", {"low.2": "9", "high.2": "0", "choices.2": ""}, "ends-out-of-order"),
     ("/setup/columns/1", {"low.2": "0", "high.2": "9", "choices.2": "1"}, "setup-choice"),
     ("/setup/columns/1", {"choices.3": "Haifa\r\nHaifa"}, "column-choices"),
