@@ -111,7 +111,12 @@ def test_without_the_package_nothing_is_served(tmp_path: Path, monkeypatch: pyte
         yield
 
     made = SimpleNamespace(
-        problems=[], settings=SimpleNamespace(answer_after=2), running=running_pair, addresses=dict, watch=lambda: None
+        problems=[],
+        unnoticed=None,
+        settings=SimpleNamespace(answer_after=2),
+        running=running_pair,
+        addresses=dict,
+        watch=lambda: None,
     )
     monkeypatch.setattr(serving, "Supervisor", lambda policy, isolated: made)
     serve("clinic.toml")
