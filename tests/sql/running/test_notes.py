@@ -46,6 +46,12 @@ def test_it_says_what_an_unknown_error_is():
     [said] = note([5.0], pa.array([None], pa.float64()), notes=("No ± for n, k: noise moves a rank by jumps.",), **both)
     assert said.startswith("± ? of m:")
     assert note([5.0], pa.array([None], pa.float64()), notes=("No ±: DISTINCT shows equal rows once.",)) == ()
+    ends = {"n_low": pa.array([None], pa.float64()), "n_high": [9.0]}
+    table = pa.table({"n": [5.0], "n_error": pa.array([None], pa.float64()), **ends})
+    [said] = note_on_large_errors(table, {"n": "n_error"}, (), "")
+    assert "the end of a range that was found" in said
+    [said] = note([5.0], pa.array([None], pa.float64()), notes=(f"{TOO_FEW}.",))
+    assert "so few people" in said
     large, unknown = note([1.0, 2.0], [3.0, None])
     assert (SAID in large, unknown[:3]) == (True, "± ?")
 

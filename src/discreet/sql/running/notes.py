@@ -175,11 +175,16 @@ def _note_on_unknown_errors(table: Any, errors: Mapping[str, str], notes: Sequen
             for value, half in zip(table.column(name).to_pylist(), table.column(error).to_pylist(), strict=True)
         )
     ]
-    if not unknown:
-        return ()
-    return (
-        f"± ? of {' or '.join(unknown)}: its error has no known bound, mostly because a number that divides may be 0. "
-        "Ask with more ε, or about more people.",
+    found = [name for name in unknown if f"{name}_low" in table.column_names]
+    few = any(note.startswith(TOO_FEW) for note in notes)
+    cause = "with so few people, what is cut off is not known" if few else "a number that divides may be 0"
+    return tuple(
+        f"± ? of {' or '.join(names)}: {why}. Ask with more ε, or about more people."
+        for names, why in (
+            (found, "its interval reaches the end of a range that was found, and values may lie anywhere beyond"),
+            ([name for name in unknown if name not in found], f"its error has no known bound, mostly because {cause}"),
+        )
+        if names
     )
 
 
