@@ -19,6 +19,8 @@ import psycopg
 from .empty_postgres import DATABASE, READER, serve
 
 TARGET = Path(__file__).parents[3] / "src/discreet/gateway/catalog/postgres15.json.xz"
+FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "pb": 0}]
+"""For text, in which no place of a byte is better than another."""
 ACCOUNT = "\x01"
 """Stands for the account that asks, in privileges."""
 
@@ -86,9 +88,14 @@ def take(connection: psycopg.Connection) -> dict[str, Any]:
     next(one for one in relations if one["name"] == "pg_settings")["rows"] = [
         _plain(dict(zip(columns, row, strict=True))) for row in rows
     ]
-    for one in relations:  # column by column, which is smaller
-        one["rows"] = list(zip(*one["rows"], strict=True))
-    return {"relations": relations, "said": said, "settings": dict(settings)}
+    for one in relations:
+        one["rows"] = by_column(one["rows"])
+    return {"relations": relations, "said": {k: by_column(v) for k, v in said.items()}, "settings": dict(settings)}
+
+
+def by_column(rows: list[Any]) -> list[Any]:
+    """Rows as they are stored: column by column, which is smaller."""
+    return list(zip(*rows, strict=True))
 
 
 def _plain(row: dict[str, Any]) -> list[Any]:
@@ -135,5 +142,5 @@ if __name__ == "__main__":
     ):
         text = json.dumps(take(taken), ensure_ascii=False, separators=(",", ":"), default=str)
     assert DATABASE not in text
-    TARGET.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
+    TARGET.write_bytes(lzma.compress(text.encode(), filters=FILTERS))
     print(TARGET.name, len(text), TARGET.stat().st_size)

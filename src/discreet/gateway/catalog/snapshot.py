@@ -39,11 +39,15 @@ def load() -> tuple[dict[tuple[str, str], Kept], dict[str, list[list[Any]]]]:
     packed = resources.files(__package__).joinpath("postgres15.json.xz").read_bytes()
     read = json.loads(lzma.decompress(packed))
     relations = {}
-    for one in read["relations"]:  # stored column by column, which is smaller
-        rows = [list(row) for row in zip(*one["rows"], strict=True)]
+    for one in read["relations"]:
+        rows = _rows(one["rows"])
         relations[one["schema"], one["name"]] = Kept(one["schema"], one["name"], one["columns"], rows)
+    said = {what: _rows(columns) for what, columns in read["said"].items()}
     keywords = [["word", "text"], ["catcode", "char"], ["barelabel", "bool"], ["catdesc", "text"], ["baredesc", "text"]]
-    relations["pg_catalog", "pg_get_keywords"] = Kept(
-        "pg_catalog", "pg_get_keywords", keywords, read["said"]["keywords"]
-    )
-    return relations, read["said"]
+    relations["pg_catalog", "pg_get_keywords"] = Kept("pg_catalog", "pg_get_keywords", keywords, said["keywords"])
+    return relations, said
+
+
+def _rows(columns: list[list[Any]]) -> list[list[Any]]:
+    """The rows of a table that is stored column by column, which is smaller."""
+    return [list(row) for row in zip(*columns, strict=True)]
