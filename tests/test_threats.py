@@ -211,3 +211,10 @@ def test_the_pages_are_written_from_the_lists(page: str) -> None:
     mutants = KNOWN["mutant"]
     made = mutants_page(mutants, ["killed"] * len(mutants)) if page == "mutants.md" else threats_page(KNOWN["case"])
     assert Path(PAGES / page).read_text("utf-8") == made
+
+
+def test_the_numbers_of_bugs_and_cases_are_told() -> None:
+    told = (ROOT / "docs" / "trust.md").read_text("utf-8")
+    covered = sum(bool(case.get("held_by")) for case in KNOWN["case"])
+    assert f"**{len(KNOWN['mutant'])} seeded bugs, all caught.**" in told
+    assert f"**{len(KNOWN['case'])} cases: {covered} covered by tests**" in told
