@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -67,11 +66,11 @@ def test_values_that_are_too_large_are_refused(text):
 
 
 def test_a_mean_of_nobody_has_no_interval():
-    """Its center was found by nobody, so no interval about it is right."""
+    """Its center was found by nobody, so no interval about it is right, also if it happens to be 0."""
     database = about({"i": ALL % 70 + 20})
     answer = database.sql("SELECT AVG(i) AS m FROM t WHERE pid < 0", epsilon=1)
-    [center] = re.findall(r"the center of t.i: ([^;]+);", answer.notes[0])
-    assert (answer.table["m_error"].to_pylist() == [None]) is (round(float(center)) != 0)
+    assert "the center of t.i" in answer.notes[0]
+    assert answer.table["m_error"].to_pylist() == [None]
     assert "probably too few people" in " ".join(answer.notes)
     assert database.sql("SELECT AVG(i) AS m FROM t", epsilon=1).table["m_error"].to_pylist()[0] < 5
 
