@@ -18,10 +18,11 @@ import numpy as np
 
 from bench import peers
 from bench.report import line, notes, section, table, verdict
-from bench.sql import clipping_kinds
+from bench.sql import clipping_kinds, clipping_squares
 from bench.sql.clipping_people import FAMILIES, People, law, made_up, real, upper_noise
 from discreet.mechanisms.selection.upward_search import BAR, OFFSET
-from discreet.sql.pricing.clipping import MOST_ABOVE, PEOPLE, share_searched
+from discreet.sql.pricing.clipping import MEASURED_FROM, MOST_ABOVE, MOST_LOST, PEOPLE, share_searched
+from discreet.sql.running.loss import BEYOND
 
 CELLS, EPSILONS, SIZES = (1, 5, 20, 200, 2000), (0.1, 0.5, 1, 3), (100, 300, 1000, 10**4, 10**5, 10**6)
 ANSWERABLE, LOST = 0.15, 0.5
@@ -45,7 +46,9 @@ class Setting:
     people: float = float(PEOPLE)
     steps: int = 3
     share: Callable[[int], float] = lambda d: float(share_searched(1, d))
-    above: Callable[[int], float] = lambda d: min(float(MOST_ABOVE), 1 / math.isqrt(4 * d))
+    above: Callable[[int], float] = lambda d: min(
+        float(MOST_ABOVE), 1 / math.isqrt((2 if d >= MEASURED_FROM else 4) * d)
+    )
 
     def search(self, d: int, epsilon: float) -> tuple[int, float, float]:
         """What is enough, and the rates of the noise on the bar and on each step."""
@@ -211,11 +214,13 @@ def answer(people: People, d: int, epsilon: float, rng: Any, runs: int = RUNS) -
     found = rng.choice(len(limits), runs, p=stops / stops.sum())
     scale = limits[found, None] * (1 + a) / left
     y = truth - lost[found] + scale * rng.laplace(size=(runs, d))
-    above = counts[found, None] + (1 + a) / (a * left) * rng.laplace(size=(runs, 1))
+    factor = BEYOND * MOST_LOST if d >= MEASURED_FROM else 1  # limits lost for each that is counted
+    counted = people.measured(MOST_LOST) if d >= MEASURED_FROM else counts
+    above = factor * (counted[found, None] + (1 + a) / (a * left) * rng.laplace(size=(runs, 1)))
     share = np.maximum(y, 0) / np.maximum(np.maximum(y, 0).sum(1, keepdims=True), 1e-300)
     noise = scale * math.log(20)
     known = np.linspace(0, 1, 101)
-    upper = np.array([upper_noise(max(w, 1e-6) / a) for w in known])
+    upper = np.array([upper_noise(factor * max(w, 1e-6) / a) for w in known])
 
     def covers(weight: Any) -> tuple[Any, Any]:
         more = np.maximum(noise, above * limits[found, None] * weight + scale * np.interp(weight, known, upper))
@@ -261,6 +266,8 @@ def intervals(sizes: tuple[int, ...], cells: tuple[int, ...], runs: int) -> dict
         """The interval is [y − q, y + max(q, N·C·w + x)]: C the limit, N the noisy number of people above it, w the
         share of the cell in all cells (at least 1/d, the floor), q the noise's 95% quantile, and x the 97.5% quantile
         of the noise of y and of N·C·w together. It covers if people above C have at most 2C on average.""",
+        f"""From {MEASURED_FROM} cells on, N·C is {BEYOND:g} times what people above C have beyond it, at most
+        {MOST_LOST}C of each. Few cells would have too much of the noise of this number.""",
         f"""It cannot cover everything: with {FAILING[1]:,} people of the family "{FAILING[0]}" it covers
         {failed:.1%}. The search cuts off the ten people who have nearly everything, and nothing that is released tells
         that they are rich. Such an interval is an estimate, and only declared bounds make it a promise.""",
@@ -307,6 +314,7 @@ def main(quick: bool = False) -> None:
         print("\nThe files of public data are not here, so they were not tried.")
     overshoots()
     clipping_kinds.measure(quick)
+    met |= clipping_squares.measure(quick)
     met |= intervals((300,) if quick else (100, 1000, 10**5), (1,) if quick else (1, 20, 200), 40 if quick else RUNS)
     too_few((20,) if quick else (10, 30, 100, 300, 1000, 10**4), 40 if quick else 2000)
     verdict(met)

@@ -114,6 +114,12 @@ class People:
         limits = limits_of(self.counted, steps)
         return limits, np.array(people_above(self.totals, limits), float)
 
+    @lru_cache(maxsize=8)  # noqa: B019
+    def measured(self, most: int, steps: int = 3) -> Any:
+        """For each limit, what people above it lose of so many limits: the sum of these parts, each at most 1."""
+        limits = self.above(steps)[0]
+        return np.array([np.clip((self.totals - limit) / (most * limit), 0, 1).sum() for limit in limits])
+
     def lost(self, d: int, steps: int = 3) -> tuple[Any, Any]:
         """What each cell has, and what it loses to each limit."""
         if (d, steps) not in self._lost:

@@ -35,6 +35,7 @@ class Release:
     _mechanism: Any = field(repr=False, default=None)
     _sizes: dict[str, int] = field(repr=False, default_factory=dict)
     _left: Callable[[], Guarantee | None] | None = field(repr=False, default=None)
+    _said: tuple[str, ...] = field(repr=False, default=())
 
     @property
     def remaining(self) -> Guarantee | None:
@@ -49,14 +50,19 @@ class Release:
         found = [f"found privately: {', '.join(self.found)}"] if self.found else []
         with np.printoptions(threshold=20):  # of a long array, the first and last numbers
             shown = self._value_text()
-        return "; ".join([shown, *self.notes(), *found])
+        return "; ".join([shown, *self._facts(), *found])
 
     def _value_text(self) -> str:
         """The value as people read it."""
         return _with_error_bar(self.value, self.error(0.95))
 
     def notes(self) -> list[str]:
-        """The text next to the value: its guarantee, or the remaining budget and the receipt, and its marks."""
+        """The text next to the value: its guarantee, or the remaining budget and the receipt, and its marks. What the
+        error of an answer from rows does not cover follows.
+        """
+        return [*self._facts(), *self._said]
+
+    def _facts(self) -> list[str]:
         if self.receipt is None:
             return [str(self.guarantee), *self.marks()]
         return [f"{self.remaining or 'nothing'} remains", f"receipt {self.receipt}", *self.marks()]
@@ -120,13 +126,22 @@ def _with_error_bar(value: Any, accuracy: Any) -> str:
             return f"{value}, exceeded by at most {_size(accuracy.amount)} people more than requested (95%)"
     ranks = "" if accuracy.ranks is None else f", within {accuracy.ranks:,.0f} ranks"
     if isinstance(value, float) and accuracy.amount > 0:
-        digits = max(0, 1 - math.floor(math.log10(accuracy.amount)))
-        return f"{value:,.{digits}f} ± {accuracy.amount:,.{digits}f} (95%){ranks}"
+        return f"{with_error(value, accuracy.amount)} (95%){ranks}"
     if isinstance(value, dict) and value and all(type(one) is float for one in value.values()) and accuracy.amount > 0:
         digits = max(0, 1 - math.floor(math.log10(accuracy.amount)))
         value = {name: round(one, digits or None) for name, one in value.items()}
     text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
     return f"{text} ± {_size(accuracy.amount)} (95%){ranks}"
+
+
+def with_error(value: Any, amount: float | None) -> str:
+    """A number with its error, with as many digits as that makes meaningful."""
+    if amount is None:
+        return f"{value} ± ?"
+    if isinstance(value, float) and amount > 0:
+        digits = max(0, 1 - math.floor(math.log10(amount)))
+        return f"{value:,.{digits}f} ± {amount:,.{digits}f}"
+    return f"{value:,} ± {_size(amount)}" if isinstance(value, int) else f"{value} ± {_size(amount)}"
 
 
 def _size(amount: float) -> str:

@@ -130,7 +130,7 @@ def _read(people: list[Any], text: str, unit: Any, norm: str) -> dict[tuple[int,
             chance = math.prod(law[place] for law, place in zip(laws, places, strict=True))
             clip = clipping.clip(scales)
             if norm == "L2":
-                clip = replace(clip, norm="L2", limit=max(1, clip.limit // 3), above=clip.above // 3)
+                clip = clipping.in_squares(clip, max(1, clip.limit // 3))
             numbers = read_clipped(pairs, plan.question, clipping, clip, groups_of(plan.question))
             found[places] = (
                 chance,

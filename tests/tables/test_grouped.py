@@ -125,6 +125,29 @@ def test_a_release_by_group_is_a_table() -> None:
     assert len(release.plot().axes) == 1
 
 
+def test_each_group_is_shown_with_its_own_error() -> None:
+    """One error for all would be that of the smallest group."""
+    table = visits().slice(0, 90)
+    few = pa.concat_tables([table, visits().filter(pa.compute.equal(visits()["city"], "Acre")).slice(0, 5)])
+    release = open_table(few, rows_per_person=5).mean("cost", between=(0, 101), epsilon=50, by=BY)
+    shown, halves = str(release), release.table.column("mean_error").to_pylist()
+    assert len(set(halves)) > 1
+    assert shown.count(" ± ") == 3
+    assert shown.startswith("{'Acre': ")
+    assert "± 5 (95%)" not in shown
+    assert str(open_table().count(epsilon=50, by=BY)).count("±") == 1  # all have the same
+
+
+def test_notes_say_what_no_error_covers() -> None:
+    table = open_table()
+    binned = table.histogram("cost", between=(0, 50), bins=5, epsilon=1)
+    assert binned.notes()[-1] == "Left out: rows whose cost is in no bin."
+    assert any("moved to its ends" in note for note in table.mean("cost", between=(0, 50), epsilon=1).notes())
+    assert any("none of the" in note or "not one of" in note for note in table.count(epsilon=1, by=BY).notes())
+    assert not any("bin" in note for note in table.histogram("city", choices=CITIES, epsilon=1).notes())
+    assert "Left out" not in str(binned)
+
+
 def test_the_whole_release_is_charged_once() -> None:
     table = open_table(limit=dp.Pure(epsilon=1), version="1")
     first = table.mean("cost", between=(0, 101), epsilon=0.75, by=BY)

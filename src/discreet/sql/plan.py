@@ -72,6 +72,9 @@ class Plan:
         """The bounds that the engine enforces. There are none if single rows are protected."""
         return None if self.question.relation.person is None else self.bounds
 
+    def __str__(self) -> str:
+        return f"a plan for {self.cost}: explain says what is found first, and how large errors may be"
+
     @property
     def cost(self) -> Approx:
         """The cost of the answer, including the bounds found for it."""

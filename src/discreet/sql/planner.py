@@ -119,8 +119,8 @@ class Planner:
         if within is not None:
             if number or self._depends_on_people(asked, terms):
                 raise NotAllowed(
-                    "How wrong the answer may be depends on bounds that are to be found. Say epsilon=, or declare "
-                    "rows_per_person and the ranges of summed columns.",
+                    "How wrong the answer may be depends on bounds that are to be found. Say what it may cost "
+                    "(an epsilon), or ask the owner to declare rows_per_person and the ranges of summed columns.",
                     code="within-automatic",
                 )
             terms = replace(terms, epsilon=self._least_epsilon(asked, within, confidence, terms))

@@ -17,7 +17,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_count
 from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy
-from discreet.releases import Release
+from discreet.releases import Release, with_error
 from discreet.sql.reading.values.domains import LARGEST_DOMAIN
 from discreet.sql.running.answer import Answer
 from discreet.sql.schema import Type
@@ -168,6 +168,17 @@ class GroupedRelease(Release):
             found = found.set_column(found.schema.get_field_index(name), name, pa.array(days, pa.date32()))
         return found
 
+    def _value_text(self) -> str:
+        """Each number with its own error, if these differ."""
+        table = self.answer.table
+        [error, *more] = [name for name in table.column_names if name.endswith("_error")]
+        halves = table.column(error).to_pylist()
+        if more or len(halves) != len(self.value) or len(set(halves)) < 2:
+            return super()._value_text()
+        groups = zip(self.value.items(), halves, strict=True)
+        listed = [f"{key!r}: {with_error(number, half)}" for (key, number), half in groups]
+        return f"{{{', '.join(listed)}}} (95%)"
+
     def cube(self, by: Sequence[str] = ()) -> Any:
         """The rows of one level of a cube, by its keys, as an Arrow table. Without keys, the total."""
         return self.answer.cube(by)
@@ -199,13 +210,16 @@ class GroupedRelease(Release):
 
 @dataclass(frozen=True)
 class GroupedOffer(SqlOffer):
-    """A question in SQL with one row for each group."""
+    """A question in SQL with one row for each group. `said` is what the error does not cover, besides its notes."""
 
     days: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
 
     def release(self) -> GroupedRelease:
         answer = self._answer()
-        return convert_release(GroupedRelease, self._release_of(answer), answer=answer, _days=self.days)  # type: ignore[no-any-return]
+        release = self._release_of(answer)
+        more = {"answer": answer, "_days": self.days, "_said": release._said + self.said}
+        return convert_release(GroupedRelease, release, **more)  # type: ignore[no-any-return]
 
 
 def by_group(

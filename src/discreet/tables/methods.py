@@ -356,13 +356,13 @@ class Methods:
         else:
             planner, question = self._by_bin(column, where, binned, by)
         plan = planner.plan(question, epsilon=epsilon, delta=delta)
+        said = () if binned is None else (f"Left out: rows whose {column} is in no bin.",)
         if by is None:
-            return GroupedOffer(
-                planner, plan, partial(counts_by_value, keys=["value"], n="n", bins=binned), error_of_counts
-            )
+            value_of = partial(counts_by_value, keys=["value"], n="n", bins=binned)
+            return GroupedOffer(planner, plan, value_of, error_of_counts, said=said)
         keys, n = names_of(grouping(by))
         value_of = partial(counts_by_value, keys=keys, n=n, bins=binned)
-        return GroupedOffer(planner, plan, value_of, partial(error_of_groups, names=[n]))
+        return GroupedOffer(planner, plan, value_of, partial(error_of_groups, names=[n]), said=said)
 
     def cube(
         self,

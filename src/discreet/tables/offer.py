@@ -20,6 +20,7 @@ from discreet.sql.planner import Planner
 from discreet.sql.running.answer import Answer
 from discreet.sql.running.answering import answer_plan
 from discreet.sql.running.explanation import Explanation, explain_plan
+from discreet.sql.running.notes import FOUND
 
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
@@ -60,7 +61,9 @@ class SqlOffer:
         shown = {name: answer.table.column(name).to_pylist() for name in answer.table.column_names}
         error, clipped = _Error(partial(self.error_of, answer)), set(answer.clipped.values())
         lost = clipped.pop() if len(clipped) == 1 else None
-        return replace(answer.release, value=self.value_of(shown), clipped=lost, _mechanism=error, _sizes={})
+        said = tuple(note for note in answer.notes if not note.startswith(FOUND))
+        value = self.value_of(shown)
+        return replace(answer.release, value=value, clipped=lost, _mechanism=error, _sizes={}, _said=said)
 
 
 class _Error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,14 @@ import pyarrow as pa
 import pytest
 
 import discreet as dp
-from discreet.sql.running.loss import _tail_of_two
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.sql.measuring.clipped import holding, read_clipped
+from discreet.sql.measuring.groups import groups_of
+from discreet.sql.planner import Planner
+from discreet.sql.pricing.clipping import Clip
+from discreet.sql.running.loss import Loss, _tail_of_two
+from discreet.sql.running.notes import format_limits, notes_on
+from discreet.sql.schema import Column, Schema, Table
 
 RUNS, PEOPLE = 80, 3000
 LEAST = 0.95 - 3 * math.sqrt(0.95 * 0.05 / RUNS)
@@ -105,3 +113,75 @@ def test_what_is_lost_is_said():
     assert set(answer.clipped) == {"v", "n"}
     assert all(0 <= share < 1 for share in answer.clipped.values())
     assert any("estimated" in note for note in answer.notes)
+
+
+def test_a_note_names_only_what_may_be_the_reason() -> None:
+    """Nothing is declared, nobody is above the limit, and no number has a sign: then there are too few people."""
+    policy = {"ledger": {"path": ":memory:", "epsilon": 100}, "unit": {"person": "pid"}}
+    rows = {"pid": np.arange(200), "x": np.tile([-1.0, 1.0], 100)}
+    database = dp.connect(policy | {"tables": {"t": {"source": pa.table(rows)}}})
+    [said] = [note for note in database.sql("SELECT COUNT(*) AS n FROM t WHERE pid < 3", epsilon=1).notes if "few" in note]
+    assert said.startswith("There are probably too few people for this ε")
+    assert "declared bounds, or" not in said
+    assert "both signs" not in said
+
+
+HOURS = 24
+
+
+def spread() -> Any:
+    """Rows of many people by hour: one in twenty has 5 to 29 more than the others."""
+    draw = np.random.default_rng(7)
+    rows = draw.poisson(2.2, 2 * PEOPLE) + (draw.random(2 * PEOPLE) < 0.05) * draw.integers(5, 30, 2 * PEOPLE)
+    who = np.repeat(np.arange(2 * PEOPLE), rows)
+    return pa.table({"pid": who, "h": draw.integers(0, HOURS, len(who))})
+
+
+def in_squares(data: Any, rows: float) -> tuple[Any, Loss]:
+    """A plan whose people are limited to so many rows in L2, and what is lost to that, without noise."""
+    columns = {"pid": Column(name="pid", type="integer"), "h": Column(name="h", type="integer", between=(0, HOURS - 1))}
+    schema = Schema(unit=dp.person("pid"), tables={"t": Table(name="t", columns=columns, person="pid")})
+    ledger = dp.Ledger.open(":memory:", protects=schema.unit, limit=dp.Approx(epsilon=10, delta=1e-4))
+    planner = Planner(schema, DuckDB({"t": data}), ledger)
+    plan = planner.plan("SELECT h, COUNT(*) AS n FROM t GROUP BY h", epsilon=1, delta=1e-5)
+    clipping = plan.clipping
+    assert clipping is not None
+    assert clipping.may_be_gaussian
+    sums = clipping.clip((26,))
+    clip: Clip = clipping.in_squares(sums, round(rows / float(sums.units[0])))
+    with holding(planner.engine) as pairs:
+        *cells, above = read_clipped(pairs, plan.question, clipping, clip, groups_of(plan.question))
+    loss = Loss(clipping, clip, clipping.noise(clip), [np.asarray(one, float) for one in cells], above)
+    return replace(plan, clip=clip), loss
+
+
+@pytest.mark.parametrize("rows", [3.3, 5.2, 8.0])
+def test_what_is_lost_in_squares_is_measured(rows: float) -> None:
+    """Rows in many hours have a small norm, so a count of the people above the limit said a third of the truth."""
+    data = spread()
+    cells = np.bincount(data["pid"].to_numpy() * HOURS + data["h"].to_numpy()).astype(float)
+    cells = np.resize(np.append(cells, np.zeros(-len(cells) % HOURS)), (-(-len(cells) // HOURS), HOURS))
+    norms = np.maximum(np.sqrt((cells**2).sum(1)), 1)
+    truth = float((cells.sum(1) * (1 - np.minimum(1, rows / norms))).sum())
+    plan, loss = in_squares(data, rows)
+    estimate = loss.limits() * rows
+    assert truth <= estimate <= 1.7 * truth
+    assert loss.of_all() == pytest.approx(estimate / (estimate + cells.sum() - truth), rel=0.02)
+    below, beyond = loss.interval(0, 0.95)
+    assert np.all(beyond >= truth / HOURS)
+    assert np.all(below <= beyond)
+    assert format_limits(plan).startswith(f"one person adds at most {rows:.4g} rows to one group, and to several")
+    assert f"about {100 * loss.of_all():.2g}% (95%: at most" in " ".join(notes_on(plan, loss))
+
+
+@pytest.mark.slow
+def test_intervals_in_squares_cover_the_truth() -> None:
+    data, found = spread(), []
+    truth = np.bincount(data["h"].to_numpy(), minlength=HOURS)
+    policy = {"ledger": {"path": ":memory:", "epsilon": 10, "delta": 1e-4}, "unit": {"person": "pid"}}
+    tables = {"tables": {"t": {"source": data, "columns": {"h": {"between": [0, HOURS - 1]}}}}}
+    for _ in range(RUNS):
+        table = dp.connect(policy | tables).sql("SELECT h, COUNT(*) AS n FROM t GROUP BY h ORDER BY h", epsilon=1).table
+        found.append(np.abs(table["n"].to_numpy() - truth) <= table["n_error"].to_numpy())
+    assert np.mean(found) >= LEAST
+    assert np.mean(np.mean(found, axis=1) > 2 / 3) >= LEAST  # few answers are wrong as a whole

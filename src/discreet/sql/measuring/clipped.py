@@ -138,7 +138,7 @@ class People(Statement):
     def clipped(self, clip: Clip) -> str:
         """Rows of three sorts, by their first column. KEPT: for each group, the sums over all people, as if nobody were
         above the limit. CUT: what is to be taken off for those who are. LOST: the sums over them of `clip.above` steps,
-        divided among the kinds of numbers as their totals are.
+        or of a part of these, divided among the kinds of numbers as their totals are.
 
         Promise: of a person whose steps have the norm S > limit, each number n becomes n·limit/S, rounded towards 0, so
         that their norm is at most the limit. In L2, S is rounded up, and its square is compared: if it were too small,
@@ -216,15 +216,25 @@ class People(Statement):
         return f"{self.dialect.whole(total, most >> shift)} * {factor << shift}"
 
     def _lost(self, clip: Clip, steps: Sequence[str]) -> str:
+        """What measures the loss. A person of all steps S and norm N loses S·(N − limit)/N, and adds that part of
+        `clip.above` which this is of `clip.most_lost` limits, if there are any.
+
+        Promise: a person adds at most `clip.above`: all totals are S, and they are divided by S or more.
+        """
         kinds = range(len(self.clipping.limits))
         own = [[s for s, of in zip(steps, self.clipping.basis.kinds, strict=True) if of == kind] for kind in kinds]
         totals = [added([f"abs({step})" for step in listed]) for listed in own]
         if self.owned:
             totals = [self.dialect.exact_sum(total, LARGEST * self.number, rows=ROWS_OF_ONE) for total in totals]
         named = ", ".join(f"{total} AS n{kind}" for kind, total in enumerate(totals))
-        source = f"SELECT {named}, max(size) AS size FROM cut GROUP BY person"
+        size = "size"
+        if clip.most_lost:
+            most, norm = clip.most_lost * clip.limit, "size" if clip.norm == "L1" else "root"
+            beyond = self.dialect.scaled(f"CAST({most} AS BIGINT)", clip.limit, f"({norm} - {clip.limit})", most)
+            size = f"greatest(size, {beyond} + {most + 1})"
+        source = f"SELECT {named}, max({size}) AS size FROM cut GROUP BY person"
         if not self.owned:
-            source = f"SELECT {named}, size FROM cut"
+            source = f"SELECT {named}, {size} AS size FROM cut"
         parts = [self.dialect.whole(self.dialect.scaled(f"n{kind}", clip.above, "size", OPEN), None) for kind in kinds]
         sums = [f"coalesce({self.dialect.exact_sum(part, LARGEST)}, 0)" for part in parts]
         sums += ["0"] * (len(steps) - len(sums))

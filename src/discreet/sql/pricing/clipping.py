@@ -34,6 +34,11 @@ PEOPLE = Fraction(1)
 the shares below, were chosen on made-up people (`bench/sql/clipping.py`)."""
 MOST_ABOVE = Fraction(1, 5)
 """What a person above the limit adds, in units of the limit, to the numbers that measure what is lost: at most."""
+MOST_IN_SQUARES = Fraction(1, 4)
+"""The same in L2, where it costs less: squares are added."""
+MEASURED_FROM, MOST_LOST = 20, 2
+"""From so many cells on, it is measured how much people lose, up to so many limits in L1. In fewer cells this would
+have too much noise, so people above the limit are counted, and each is taken to lose one limit."""
 CENTER_DIVISOR = 10
 """The part of ε for the centers of all means is 1/√(4·cells), at most a tenth."""
 ROOT_SPREAD = 1.5
@@ -155,7 +160,7 @@ class Clip:
 
     A total is multiplied by 2^`shift`, rounded towards 0, and multiplied by its `factor`. `sizes` are the limits on the
     totals of each kind, one for each measure. Each person above the limit adds `above` steps to the numbers that
-    measure what is lost.
+    measure what is lost or, with `most_lost`, such a part of these as the person loses of so many limits.
     """
 
     limit: int
@@ -164,6 +169,7 @@ class Clip:
     factors: tuple[int, ...]
     above: int
     norm: Norm = "L1"
+    most_lost: int = 0
 
     @cached_property
     def units(self) -> tuple[Fraction, ...]:
@@ -212,7 +218,12 @@ class Clipping:
     @property
     def share_above(self) -> Fraction:
         """What a person above the limit adds to the numbers that measure what is lost, in units of the limit."""
-        return min(MOST_ABOVE, Fraction(1, math.isqrt(4 * math.ceil(self._weighed_cells))))
+        return min(MOST_ABOVE, Fraction(1, math.isqrt((2 if self.is_measured else 4) * math.ceil(self._weighed_cells))))
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it is measured how much people above the limit lose, or only how many they are."""
+        return self._weighed_cells >= MEASURED_FROM
 
     @property
     def people(self) -> Fraction:
@@ -274,14 +285,21 @@ class Clipping:
         """The better of two clips: the given one, in L1, or the one in L2 with this limit. Only what was released
         decides.
         """
-        share = float(self.share_above)
-        laplace = 0.69 * (1 + share) * clip.limit / float(self.left)
-        gaussian = 0.67 * math.sqrt(1 + share**2) * root * self.deviation
-        return clip if laplace <= gaussian else self.in_squares(clip, root)
+        squares = self.in_squares(clip, root)
+        laplace = 0.69 * (clip.limit + clip.above) / float(self.left)
+        gaussian = 0.67 * math.hypot(squares.limit, squares.above) * self.deviation
+        return clip if laplace <= gaussian else squares
 
     def in_squares(self, clip: Clip, root: int) -> Clip:
-        """The clip in L2 with this limit."""
-        return replace(clip, limit=root, above=math.floor(self.share_above * root), norm="L2")
+        """The clip in L2 with this limit.
+
+        The steps of a person in c cells are together at most √c times their norm, and few people have more than the
+        limit in L1: so much more may be lost than the norm says. For one of many cells it is measured exactly enough if
+        a person above the limit adds √(most_lost/c) of it.
+        """
+        most_lost = max(1, round(min(math.sqrt(self.cells), clip.limit / root)))
+        share = min(MOST_IN_SQUARES, sqrt_up(Fraction(most_lost, self.cells)))
+        return replace(clip, limit=root, above=math.floor(share * root), norm="L2", most_lost=most_lost)
 
     def has_too_few(self, scales: tuple[int, ...]) -> bool:
         """Whether the limits that were found say that there are too few people: a walk stopped where it began. Counts,
@@ -311,8 +329,8 @@ class Clipping:
         most = [0] * len(scales)
         for steps, kind in zip(clip.reached, self.basis.kinds, strict=True):
             most[kind] = max(most[kind], steps)
-        limit = sum(most)
-        return replace(clip, limit=limit, above=math.floor(self.share_above * limit))
+        limit, most_lost = sum(most), MOST_LOST if self.is_measured else 0
+        return replace(clip, limit=limit, above=math.floor(self.share_above * limit), most_lost=most_lost)
 
     def _weights_of_kinds(self, scales: tuple[int, ...]) -> list[Fraction]:
         """The weight of each number: the cube root of how many measures depend on its kind, each by the part of it in

@@ -49,6 +49,9 @@ _WORDS = {"dow": "dayofweek", "weekday": "dayofweek"}
 _COMPUTED_PARTS = {"doy": day_of_year, "dayofyear": day_of_year, "isodow": iso_weekday}
 """Parts of a date that are computed from others."""
 _COMPARED = ("eq", "ne", "lt", "le", "gt", "ge", "same", "in")
+_WRITTEN = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_WRITTEN |= {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "modulo": "%"}
+"""Operations as people write them."""
 _LONGEST_SHOWN = 40
 _MOST_BUCKETS = _MOST_PARTS = 10_000
 _READ: dict[type[exp.Expression], set[str]] = {
@@ -149,7 +152,7 @@ class Translator:
         if not fits(op, args):
             self._check_dates(node, op, args)
             shown = ", ".join(arg.type for arg in args)
-            what = f"{op.upper().replace('_', ' ')} is not defined for {shown}. Cast one of them."
+            what = f"{_WRITTEN.get(op) or op.upper().replace('_', ' ')} is not defined for {shown}. Cast one of them."
             self.sql.unknown(node, what, code="sql-types")
         return fold_numbers(op, args) or call(op, *args, detail=detail)
 

@@ -211,7 +211,7 @@ class LeveledLoss(Loss):
 
     def missing(self, place: int) -> Floats:
         """What each row misses of a number, for each step of what measures the loss."""
-        return np.asarray(self.shown.rows(self._parts(place)) * self.clip.limit / self.clip.above)
+        return np.asarray(self.shown.rows(self._parts(place)) * self.lost_for_each)
 
 
 def known_totals(question: Question, shown: LeveledRows, measure: Measure) -> Known | None:

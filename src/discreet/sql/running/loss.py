@@ -1,9 +1,13 @@
 """What is lost to clipping, estimated from the release itself.
 
-Each person above the limit adds a known number of steps to numbers that are released with the answer. They say how many
-people were scaled down, and in which measures. How much such a person has in all, nobody can promise: one person may
-hold anything. Intervals cover the truth with their confidence if people above the limit have at most twice the limit on
-average, so that at most as much is lost as is kept, and if each group has its part in the loss.
+Each person above the limit adds to numbers that are released with the answer. If there are few cells, all add the same:
+the numbers say how many people were scaled down, and in which measures. How much such a person has in all, nobody can
+promise: one person may hold anything. Intervals cover the truth with their confidence if people above the limit have at
+most twice the limit on average, so that at most as much is lost as is kept, and if each group has its part in the loss.
+
+If there are many cells, a person adds as much as is lost, up to a largest loss, and intervals take all to lose more
+than these numbers say. In L2 only this says something: the limit is on a norm there, and one with a row in each of 16
+groups has the norm of one with 4 rows in one group.
 """
 
 from __future__ import annotations
@@ -20,6 +24,9 @@ from discreet.mechanisms.noise.laplace import Laplace
 from discreet.sql.pricing.clipping import Clip, Clipping, has_one_sign
 
 Floats = NDArray[np.float64]
+BEYOND = 1.6
+"""What is lost, in units of what is measured: people may lose more than the most that is measured of them. With this,
+intervals cover tails as long as Pareto's with exponent 2 (`bench/sql/clipping_squares.py`)."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +41,19 @@ class Loss:
     cells: list[Floats]
     above: Floats
 
-    def people(self, confidence: float | None = None) -> float:
-        """How many people are above the limit: an estimate, or with a confidence not more than this."""
+    def limits(self, confidence: float | None = None) -> float:
+        """How many times the limit was lost: an estimate, or with a confidence not more than this. Where people are
+        counted, it is how many are above the limit.
+        """
         if not self.clip.above:
             return 0.0
         most = 0.0 if confidence is None else float(self.noise.error(confidence)) * np.sqrt(len(self.above))
-        return max(0.0, float(self.above.sum()) + most) / self.clip.above
+        return max(0.0, float(self.above.sum()) + most) * self.lost_for_each / self.clip.limit
+
+    def of_all(self, confidence: float | None = None) -> float:
+        """The part of all steps that was lost: an estimate, or with a confidence not more than this."""
+        lost = self.limits(confidence) * self.clip.limit
+        return lost / (lost + sum(float(np.abs(cells).sum()) for cells in self.cells)) if lost else 0.0
 
     def is_mostly_noise(self) -> bool:
         """Whether what is kept is so little that there are probably too few people. Only released numbers decide."""
@@ -52,7 +66,7 @@ class Loss:
         kept = sum(abs(float(self.cells[place].sum())) / limit for place, limit in limits.items())
         noise = float(self.noise.error(0.99)) * math.sqrt(sum(len(self.cells[0]) / one**2 for one in limits.values()))
         aimed = [search.enough for search in self.clipping.search().searches if search is not None]
-        enough = max(self.people(), *aimed)
+        enough = max(self.limits(), *aimed)
         return kept - noise < 2 * len({kinds[place] for place in plain}) * enough
 
     def share(self, number: int) -> float:
@@ -84,7 +98,7 @@ class Loss:
         noise = np.full(len(self.cells[0]), float(self.noise.error(confidence)))
         if not self.clip.above:
             return noise, noise
-        ratio = self._parts(place) * self.clip.limit / self.clip.above
+        ratio = self._parts(place) * self.lost_for_each
         if isinstance(self.noise.noise, Laplace):
             both = float(exactly(self.noise.noise.scale)) * _tail_of_two(ratio, (1 - confidence) / 2)
         else:
@@ -111,7 +125,12 @@ class Loss:
         if not self.clip.above:
             return 0.0
         of_kind = float(self.above[self.clipping.basis.kinds[place]])
-        return of_kind * self._part_of_kind(place) * self.clip.limit / self.clip.above
+        return of_kind * self._part_of_kind(place) * self.lost_for_each
+
+    @property
+    def lost_for_each(self) -> float:
+        """How many steps are lost for each step of the numbers that measure it."""
+        return (BEYOND * self.clip.most_lost or 1.0) * self.clip.limit / self.clip.above
 
 
 def _tail_of_two(ratio: Floats, tail: float) -> Floats:

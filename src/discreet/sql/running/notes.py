@@ -12,7 +12,7 @@ from discreet.errors import InvalidArgument, NotAllowed
 from discreet.sql.expressions import Call, Expr, Ref
 from discreet.sql.plan import Plan
 from discreet.sql.pricing.centers import describe
-from discreet.sql.pricing.clipping import Clipping
+from discreet.sql.pricing.clipping import Clipping, has_one_sign
 from discreet.sql.pricing.price import Price
 from discreet.sql.pricing.relation import PerPerson, Scan, Windowed, parts_of, parts_read
 from discreet.sql.question import Measure, Question
@@ -22,6 +22,8 @@ from discreet.sql.running.loss import Loss
 from discreet.sql.running.redrawn import has_extreme, has_rank
 
 _NO_ERROR = "No ±"
+FOUND = "Found privately"
+"""How the note on bounds begins."""
 TOO_FEW = "There are probably too few people for this ε"
 
 
@@ -68,19 +70,16 @@ def error_of(question: Question, price: Price, part: int, confidence: Any) -> fl
 
 def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
     """What the errors do not cover. A note depends only on public facts and on what was released."""
-    notes = [f"Found privately: {'; '.join(plan.found)}."] if plan.found else []
+    notes = [f"{FOUND}: {'; '.join(plan.found)}."] if plan.found else []
     if loss is not None and loss.is_mostly_noise():
+        other = ", or most have more than the limit" if round(loss.limits()) else ""
+        signed = not all(map(has_one_sign, loss.clipping.basis.measures))
         notes.append(
-            f"{TOO_FEW}, most have more than the declared bounds, or values of both signs cancel. Spend more, "
-            "ask about more people, or ask the owner to declare rows_per_person and the ranges of summed columns."
+            f"{TOO_FEW}{other}{', or values of both signs cancel' if signed else ''}. Spend more, ask about more "
+            "people, or ask the owner to declare rows_per_person and the ranges of summed columns."
         )
     if loss is not None and loss.clip.above:
-        about, most = round(loss.people()), math.ceil(loss.people(0.95))
-        who = f"About {number_of(about, 'person', 'people')}" if about else "Probably nobody"
-        notes.append(
-            f"{who} (95%: at most {most:,}) had more and {'was' if about <= 1 else 'were'} scaled down. The ± covers "
-            "the noise, which is promised, and what scaling took off, which is estimated: as much as it left."
-        )
+        notes.append(_note_on_loss(loss))
     if plan.bounds is not None and plan.question.relation.person is None:
         several = plan.price.guarantee.protects is not None and plan.price.guarantee.protects.most_rows > 1
         who, what = ("The protected rows take", "row") if several else ("One row takes", "joined row")
@@ -131,6 +130,18 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
                 f"{number_of(ahead, 'row')} more."
             )
     return (*notes, *_notes_on_shown(plan.question, plan.price.selection is not None or plan.bar is not None))
+
+
+def _note_on_loss(loss: Loss) -> str:
+    """How many people were scaled down or, if it was measured, how much that took off."""
+    covered = "The ± covers the noise, which is promised, and what scaling took off, which is estimated"
+    if loss.clip.most_lost:
+        about, most = (f"{100 * loss.of_all(sure):.2g}%" for sure in (None, 0.95))
+        return f"People with more were scaled down, which took off about {about} (95%: at most {most}). {covered}."
+    number, most = round(loss.limits()), f"{math.ceil(loss.limits(0.95)):,}"
+    who = f"About {number_of(number, 'person', 'people')}" if number else "Probably nobody"
+    were = "was" if number <= 1 else "were"
+    return f"{who} (95%: at most {most}) had more and {were} scaled down. {covered}: as much as it left."
 
 
 def note_on_large_errors(table: Any, errors: Mapping[str, str], notes: Sequence[str], grouped: str) -> tuple[str, ...]:
@@ -256,16 +267,20 @@ def format_limits(plan: Plan) -> str:
     clipping, clip = plan.clipping, plan.clip
     if clipping is None or clip is None:
         return ""
-    said = []
+    said, in_squares = [], clip.norm == "L2"
     for kind, name in enumerate(limits_of(clipping)):
         place = clipping.basis.kinds.index(kind)
-        measure, most = clipping.basis.measures[place], clip.sizes[place]
+        measure, size = clipping.basis.measures[place], clip.sizes[place]
+        most = float(clip.limit * clip.units[place]) if in_squares else float(size)
         if measure.kind == "sum":
-            said.append(f"{_four_digits(float(most * measure.step**measure.power))} to {name}")
+            said.append(f"{_four_digits(most * float(measure.step**measure.power))} to {name}")
         else:
-            said.append(number_of(most, name.removesuffix("s")))
+            said.append(f"{_four_digits(most)} {name}" if in_squares else number_of(size, name.removesuffix("s")))
     who = "row" if plan.question.relation.person is None else "person"
-    return f"one {who} adds at most {', '.join(said[:-1])}{' and ' if said[1:] else ''}{said[-1]}"
+    listed = f"{', '.join(said[:-1])}{' and ' if said[1:] else ''}{said[-1]}"
+    if in_squares:
+        listed = f"{' or '.join(said)} to one group, and to several as much as the squares allow"
+    return f"one {who} adds at most {listed}"
 
 
 def _four_digits(number: float) -> str:
