@@ -64,14 +64,14 @@ def query(
 
     The ledger is charged before noise is drawn. The same question on the same data gets the same answer, for free. A
     question that is not allowed or does not fit the budget is refused, with the reason, and costs nothing. If bounds
-    must be found first, they stay spent even if there are too few people for them.
+    must be found first, they stay spent even if there are too few people for them. --within needs declared bounds.
 
     Examples:
       $ discreet query clinic.toml "SELECT COUNT(*) FROM visits" --epsilon 0.1
       $ discreet query clinic.toml "SELECT city, AVG(cost) AS cost FROM visits
                                     GROUP BY city" --epsilon 0.5 --plot cost.png
       $ discreet query clinic.toml "SELECT COUNT(*) AS n FROM visits" \\
-                                   --within n=50    # where rows_per_person is declared
+                                   --within n=50
 
     `SHOW TABLES` and `DESCRIBE visits` say what may be asked, for free.
 
