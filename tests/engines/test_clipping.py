@@ -148,9 +148,12 @@ def vector_of(
     if not is_above:
         return steps, lost
     root = sum(flat) if clip.norm == "L1" else math.isqrt(squares - 1) + 1
+    of_all, most = sum(flat), clip.most_lost * clip.limit
+    if most:  # the part of so many limits that is lost, S·(N − limit)/N of `most`, and at most all of it
+        of_all = max(of_all, most * clip.limit // (root - clip.limit) + most + 1)
     for kind in range(len(lost)):
         own = sum(abs(cells[n]) for cells in steps.values() for n in range(len(kinds)) if kinds[n] == kind)
-        lost[kind] = own * clip.above // sum(flat)
+        lost[kind] = own * clip.above // of_all
     scaled = {k: [int(math.copysign(abs(s) * clip.limit // root, s)) for s in cells] for k, cells in steps.items()}
     return scaled, lost
 
@@ -175,7 +178,9 @@ def clips_of(plan: Any) -> list[Clip]:
     """Clips at which some people are above the limit, and others are not; also where totals are divided."""
     scales = [tuple(limits[min(place, len(limits) - 1)] for limits in plan.clipping.limits) for place in (3, 9, 40)]
     found = [plan.clipping.clip(one) for one in scales]
-    return [*found, *(replace(clip, norm="L2", limit=clip.limit // 2 + 1) for clip in found)]
+    found += [replace(clip, norm="L2", limit=clip.limit // 2 + 1) for clip in found]
+    measured = [plan.clipping.in_squares(clip, clip.limit // 2 + 1) for clip in found[:3]]
+    return [*found, *measured, replace(found[0], most_lost=1), replace(found[1], most_lost=2)]
 
 
 @pytest.mark.some_quick(8)
