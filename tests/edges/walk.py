@@ -126,6 +126,8 @@ def _tells(one: Any, spans: list[tuple[int, int]]) -> str:
         return "says the canary" if any(text in one for text in _SAID) else ""
     if isinstance(one, bytes | bytearray | memoryview):
         return "holds the canary" if any(what in bytes(one) for what in _BYTES) else ""
+    if isinstance(one, Decimal) and one.is_snan():  # it equals nothing, and says so with an error
+        return ""
     if isinstance(one, int | float | Decimal | Fraction | np.number):
         return "is the number" if one in (NUMBER, WHOLE) else ""
     if any(_overlap(span, other) for span in _spans(one) for other in spans):

@@ -6,7 +6,9 @@ chance with probability below 10^-6: the effects are many times what the checks 
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -143,10 +145,15 @@ def test_fork_shares_the_stream(checks, monkeypatch):
     assert not checks.fork_shares_nothing()
 
 
+def another_process() -> SimpleNamespace:
+    """The module of the system for one module only: others, and their threads, are in the process that they are in."""
+    return SimpleNamespace(**vars(os) | {"getpid": lambda: 1})
+
+
 def test_fork_is_noticed_without_the_hook_and_without_the_pid(checks, monkeypatch):
     """Either of the two signs of a fork is enough, and with neither the check fails."""
     with monkeypatch.context() as patch:
-        patch.setattr(randomness.os, "getpid", lambda: 1)
+        patch.setattr(randomness, "os", another_process())
         assert checks.fork_shares_nothing()
 
     class Frozen:
@@ -158,7 +165,7 @@ def test_fork_is_noticed_without_the_hook_and_without_the_pid(checks, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(randomness, "_forks", Frozen())
         assert checks.fork_shares_nothing()
-        patch.setattr(randomness.os, "getpid", lambda: 1)
+        patch.setattr(randomness, "os", another_process())
         assert not checks.fork_shares_nothing()
 
 

@@ -378,7 +378,8 @@ def test_the_socket_is_for_the_desk_alone(running):
 @pytest.mark.slow
 def test_the_check_of_the_command_line(running):
     passed = running.run("serve", str(running.policy), "--check")
-    assert (passed.returncode, passed.stderr) == (0, "")
+    assert passed.returncode == 0, passed.stderr
+    assert all("no second checkpoint" in line for line in passed.stderr.splitlines())  # the user may have no home
     source = running.folder / "visits.parquet"
     source.chmod(0o644)
     failed = running.run("serve", str(running.policy), "--check")

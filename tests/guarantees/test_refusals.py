@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import discreet as dp
+from discreet import door
 from discreet.door import release, stream
 from discreet.errors import (
     DiscreetError,
@@ -155,5 +156,5 @@ def test_what_the_door_does_not_open_for(asked: Asked, code: str) -> None:
 
 def test_a_session_goes_on_in_one_process_only(monkeypatch: pytest.MonkeyPatch) -> None:
     session = stream(dp.mechanisms.PrefixSums.for_guarantee(ONE, points=4), sensitivity=1)
-    monkeypatch.setattr(os, "getpid", lambda: -1)
+    monkeypatch.setattr(door, "os", SimpleNamespace(getpid=lambda: -1))  # others are in the process that they are in
     refused(lambda: session.add(1), "session-in-two-processes", DiscreetError)

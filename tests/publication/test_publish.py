@@ -85,6 +85,7 @@ def test_all_units_and_relations(clinic: Path, plan: Plan, unit: Any) -> None:
 @pytest.mark.slow
 def test_rows_per_person_that_nobody_declares_are_found_and_charged(clinic: Path, plan: Plan) -> None:
     words = plan("people")
+    words["anyway"] = True  # how good the table is depends on luck
     del words["policy"]["tables"]["visits"]["rows_per_person"]
     made = dp.publish(words, clinic / "out")
     assert len(made.facts["receipts"]) == 2 == charges(clinic)

@@ -81,7 +81,7 @@ class FirstRun:
         policy: str | Path | None = None,
         *,
         header: bool | None = None,
-        columns: str | None = None,
+        columns: Sequence[str] = (),
         encoding: str | None = None,
         isolated: bool = True,
         users: tuple[str, str] = USERS,

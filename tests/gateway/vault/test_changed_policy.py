@@ -81,7 +81,7 @@ def test_changes(tmp_path):
 
     # limits and times may change: nothing that was bought is charged again
     change(house, "day = 1.0", "day = 2.0")
-    change(house, "answer_after = 0", 'answer_after = "1s"')
+    change(house, "answer_after = 0", 'answer_after = "3s"')
     house.start()
     assert spends(0).body == first.body
     assert house.value(token, "budget")["day"] == {"limit": 2, "left": pytest.approx(1.6)}
