@@ -50,7 +50,8 @@ class Release:
         found = [f"found privately: {', '.join(self.found)}"] if self.found else []
         with np.printoptions(threshold=20):  # of a long array, the first and last numbers
             shown = self._value_text()
-        return "; ".join([shown, *self._facts(), *found])
+        short = [note for note in self.notes() if note not in self._said]
+        return "; ".join([shown, *short, *found])
 
     def _value_text(self) -> str:
         """The value as people read it."""
@@ -60,12 +61,9 @@ class Release:
         """The text next to the value: its guarantee, or the remaining budget and the receipt, and its marks. What the
         error of an answer from rows does not cover follows.
         """
-        return [*self._facts(), *self._said]
-
-    def _facts(self) -> list[str]:
         if self.receipt is None:
-            return [str(self.guarantee), *self.marks()]
-        return [f"{self.remaining or 'nothing'} remains", f"receipt {self.receipt}", *self.marks()]
+            return [str(self.guarantee), *self.marks(), *self._said]
+        return [f"{self.remaining or 'nothing'} remains", f"receipt {self.receipt}", *self.marks(), *self._said]
 
     def marks(self) -> list[str]:
         """Notes that say that it was answered before, or that it is not private."""
