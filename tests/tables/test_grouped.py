@@ -136,6 +136,14 @@ def test_each_group_is_shown_with_its_own_error() -> None:
     assert shown.startswith("{'Acre': ")
     assert "± 5 (95%)" not in shown
     assert str(open_table().count(epsilon=50, by=BY)).count("±") == 1  # all have the same
+    named = few.rename_columns(["city_error" if name == "city" else name for name in few.column_names])
+    again = open_table(named, rows_per_person=5).mean("cost", between=(0, 101), epsilon=50, by={"city_error": CITIES})
+    assert str(again).count(" ± ") == 3
+    for shown in (
+        open_table(few, rows_per_person=5).median("cost", between=(0, 101), epsilon=50, by=BY),
+        open_table(few, rows_per_person=5).most_common("value", k=1, choices=list(range(5)), epsilon=50, by=BY),
+    ):
+        assert str(shown).startswith("{'Acre': ")
 
 
 def test_notes_say_what_no_error_covers() -> None:

@@ -156,6 +156,7 @@ class GroupedRelease(Release):
 
     answer: Answer = field(repr=False)
     _days: tuple[str, ...] = field(repr=False, default=())
+    _number: str = field(repr=False, default="")
 
     @property
     def table(self) -> Any:
@@ -169,11 +170,9 @@ class GroupedRelease(Release):
         return found
 
     def _value_text(self) -> str:
-        """Each number with its own error, if these differ."""
-        table = self.answer.table
-        [error, *more] = [name for name in table.column_names if name.endswith("_error")]
-        halves = table.column(error).to_pylist()
-        if more or len(halves) != len(self.value) or len(set(halves)) < 2:
+        """Each number with its own error, if each group has one number, and errors differ."""
+        halves = self.answer.table.column(f"{self._number}_error").to_pylist() if self._number else []
+        if len(set(halves)) < 2:
             return super()._value_text()
         groups = zip(self.value.items(), halves, strict=True)
         listed = [f"{key!r}: {with_error(number, half)}" for (key, number), half in groups]
@@ -210,15 +209,18 @@ class GroupedRelease(Release):
 
 @dataclass(frozen=True)
 class GroupedOffer(SqlOffer):
-    """A question in SQL with one row for each group. `said` is what the error does not cover, besides its notes."""
+    """A question in SQL with one row for each group. `said` is what the error does not cover, besides its notes.
+    `number` names the column of numbers, if each row is a group with one of them.
+    """
 
     days: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
+    number: str = ""
 
     def release(self) -> GroupedRelease:
         answer = self._answer()
         release = self._release_of(answer)
-        more = {"answer": answer, "_days": self.days, "_said": release._said + self.said}
+        more = {"answer": answer, "_days": self.days, "_said": release._said + self.said, "_number": self.number}
         return convert_release(GroupedRelease, release, **more)  # type: ignore[no-any-return]
 
 

@@ -393,7 +393,7 @@ class Methods:
         question = query_of(f"{quoted(keys)}, {number} AS {quote(name)}", where, levels)
         plan = replace(planner.plan(question, epsilon=epsilon, delta=delta), positive=positive)
         value_of = by_group(keys, [name], itemgetter(0))
-        return GroupedOffer(planner, plan, value_of, partial(error_of_groups, names=[name]))
+        return GroupedOffer(planner, plan, value_of, partial(error_of_groups, names=[name]), number=name)
 
     def most_common(
         self,
@@ -497,7 +497,8 @@ class Methods:
         question = query_of(", ".join([quoted(keys), *shown]), where, f" GROUP BY {quoted(keys)}")
         plan = planner.plan(question, epsilon=epsilon, delta=delta)
         days = tuple(names) if kind in DAYS else ()
-        return GroupedOffer(planner, plan, by_group(keys, names, of_group), partial(error_of_groups, names=names), days)
+        value_of, error = by_group(keys, names, of_group), partial(error_of_groups, names=names)
+        return GroupedOffer(planner, plan, value_of, error, days, number=names[0] if len(names) == 1 else "")
 
     def _by_value(
         self, column: str, where: str | None, choices: Any, by: By | None = None

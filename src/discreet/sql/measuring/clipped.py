@@ -230,7 +230,8 @@ class People(Statement):
         size = "size"
         if clip.most_lost:
             most, norm = clip.most_lost * clip.limit, "size" if clip.norm == "L1" else "root"
-            beyond = self.dialect.scaled(f"CAST({most} AS BIGINT)", clip.limit, f"({norm} - {clip.limit})", most)
+            squares = most * clip.limit  # as one number: an engine might multiply in 64 bits
+            beyond = self.dialect.scaled(str(squares), 1, f"({norm} - {clip.limit})", squares)
             size = f"greatest(size, {beyond} + {most + 1})"
         source = f"SELECT {named}, max({size}) AS size FROM cut GROUP BY person"
         if not self.owned:

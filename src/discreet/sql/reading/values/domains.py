@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from discreet.sql.expressions import Call, Const, Expr, Field, Ref, call, conjuncts
+from discreet.sql.expressions import Call, Const, Expr, Field, Ref, call, conjuncts, with_fields
 from discreet.sql.pricing.relation import Relation, Where
 from discreet.sql.reading.values.literals import MONTHS, SECONDS, later
 from discreet.sql.reading.values.narrowing import narrowed
@@ -191,7 +191,7 @@ def _reached(expr: Expr, conditions: Sequence[Expr], listed: set[Any], work: Wor
     values, and not only NULL, lead to it. None of them if they cannot be computed here. `listed` are all it can have.
     """
     fields = {field: narrowed(field, conditions) for field in expr.fields()}
-    narrow, conditions = _replaced(expr, fields), [_replaced(one, fields) for one in conditions]
+    narrow, conditions = with_fields(expr, fields), [with_fields(one, fields) for one in conditions]
     points: dict[Expr, tuple[Any, ...]] = {}
     for field in fields.values():
         found = _points_of(field, narrow, conditions)
@@ -223,15 +223,6 @@ def _reached(expr: Expr, conditions: Sequence[Expr], listed: set[Any], work: Wor
 
 
 _HIDDEN = Const(UNKNOWN, "other")
-
-
-def _replaced(expr: Expr, fields: dict[Field, Field]) -> Expr:
-    match expr:
-        case Ref(field=field):
-            return Ref(fields.get(field, field))
-        case Call(args=args):
-            return replace(expr, args=tuple(_replaced(arg, fields) for arg in args))
-    return expr
 
 
 def _points_of(field: Field, expr: Expr, conditions: Sequence[Expr]) -> tuple[Any, ...] | None:
