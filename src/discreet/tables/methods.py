@@ -361,8 +361,8 @@ class Methods:
             value_of = partial(counts_by_value, keys=["value"], n="n", bins=binned)
             return GroupedOffer(planner, plan, value_of, error_of_counts, said=said)
         keys, n = names_of(grouping(by))
-        value_of = partial(counts_by_value, keys=keys, n=n, bins=binned)
-        return GroupedOffer(planner, plan, value_of, partial(error_of_groups, names=[n]), said=said)
+        value_of, error = partial(counts_by_value, keys=keys, n=n, bins=binned), partial(error_of_groups, names=[n])
+        return GroupedOffer(planner, plan, value_of, error, said=said)
 
     def cube(
         self,
@@ -392,8 +392,8 @@ class Methods:
         levels = all_levels([[quote(key) for key in one] for one in hierarchies])
         question = query_of(f"{quoted(keys)}, {number} AS {quote(name)}", where, levels)
         plan = replace(planner.plan(question, epsilon=epsilon, delta=delta), positive=positive)
-        value_of = by_group(keys, [name], itemgetter(0))
-        return GroupedOffer(planner, plan, value_of, partial(error_of_groups, names=[name]), number=name)
+        value_of, error = by_group(keys, [name], itemgetter(0)), partial(error_of_groups, names=[name])
+        return GroupedOffer(planner, plan, value_of, error, number=name)
 
     def most_common(
         self,
@@ -424,9 +424,8 @@ class Methods:
         if by is not None:
             keys, n = names_of(grouping(by))
             value_of = partial(largest_by_group, keys=keys, n=n, number=number)
-            return GroupedOffer(
-                planner, planner.plan(question, epsilon=epsilon, delta=delta), value_of, partial(error, n=n)
-            )
+            plan = planner.plan(question, epsilon=epsilon, delta=delta)
+            return GroupedOffer(planner, plan, value_of, partial(error, n=n))
         if choices is None:
             plan = planner.plan(question, epsilon=epsilon, delta=delta)
             return SqlOffer(planner, plan, partial(largest, number=number), error)
@@ -498,7 +497,7 @@ class Methods:
         plan = planner.plan(question, epsilon=epsilon, delta=delta)
         days = tuple(names) if kind in DAYS else ()
         value_of, error = by_group(keys, names, of_group), partial(error_of_groups, names=names)
-        return GroupedOffer(planner, plan, value_of, error, days, number=names[0] if len(names) == 1 else "")
+        return GroupedOffer(planner, plan, value_of, error, days, number="" if names[1:] else names[0])
 
     def _by_value(
         self, column: str, where: str | None, choices: Any, by: By | None = None
