@@ -120,7 +120,9 @@ THEMES = (
         "Models fitted with privacy: accuracy on held-out rows next to peers and to models that are not private, and "
         "speed on CPU, Spark and GPU.",
         {
-            "learning": "learning",
+            "learning": "learning adult certificate small",
+            "learning-digits": "learning mnist",
+            "learning-tuned": "learning tuned",
             "learning_speed": "learning_speed",
             "spark_learning": "spark_learning",
             "gpu": "gpu",
@@ -263,9 +265,8 @@ def link(theme: Theme, name: str) -> str:
 def machines() -> str:
     """How many sections were measured on which day, with which version, on which machine."""
     found = re.compile(r"\*(\S+), discreet (\S+), Python (\S+), (.+?)(?:[;.] ?.*)?\*$")
-    known = Counter(
-        match.groups() for name in COMMANDS if (match := found.match(stored(name).strip().splitlines()[-1]))
-    )
+    ends = [text.strip().splitlines()[-1] for name in COMMANDS if (text := stored(name))]
+    known = Counter(match.groups() for end in ends if (match := found.match(end)))
     rows = [f"| {' | '.join(one)} | {count} |" for one, count in sorted(known.items(), reverse=True)]
     return "\n".join(["| day | discreet | Python | machine | sections |", "|---|---|---|---|---|", *rows]) + "\n"
 

@@ -10,9 +10,9 @@ from typing import Any
 os.environ.setdefault("DISCREET_STATE", "off")  # they copy ledgers, and put copies back
 
 
-def section(title: str, script: str, about: str) -> None:
+def section(title: str, script: str, about: str, level: int = 2) -> None:
     """The heading, the command that prints the section (`noise.samplers`), and what is measured."""
-    print(f"## {title}\n`python -m bench.{script}` · {' '.join(about.split())}\n", flush=True)
+    print(f"{'#' * level} {title}\n`python -m bench.{script}` · {' '.join(about.split())}\n", flush=True)
 
 
 def table(*titles: str) -> None:

@@ -5,9 +5,9 @@
     python -m bench.learning.learning mnist --seeds 3        fewer repetitions
     python -m bench.learning.learning adult --data FOLDER    where adult.data and adult.test of UCI's Adult are ($ADULT)
 
-Here nothing is set but ε, δ, the classes and the number of rows; settings chosen by looking at the answers are in a
-table apart. Every system gets the same splits, with rows shortened to norm 1. Seconds are medians of `fit`; finding
-the noise, which all of them do once for a setting, is left out.
+Here nothing is set but ε, δ, the classes, the number of rows and their norm, and in some lines not even these two;
+settings chosen by looking at the answers are in a table apart. Every system gets the same splits, with rows shortened
+to norm 1. Seconds are medians of `fit`; finding the noise, which all of them do once for a setting, is left out.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from bench.report import line, machine, notes, section, table, verdict
 GOALS = {("adult", 0.1): 82.0, ("adult", 1.0): 83.5, ("mnist", 1.0): 88.8}
 """Accuracies in %."""
 CLIP = math.sqrt(2) / 2  # what LogisticRegression takes for rows of norm 1 and an intercept
-OURS = "here, LogisticRegression"
-ABOUT = """Accuracy in % on held-out rows, with its standard deviation. For discreet, only ε, δ = 1/n², the classes
-and the number of rows are set. All systems get the same splits, with rows shortened to norm 1. Seconds are medians of
+OURS, UNDECLARED = "here, LogisticRegression", "here, nothing declared"
+ABOUT = """Accuracy in % on held-out rows, with its standard deviation. For discreet, only ε, δ = 1/n², the
+classes, the number of rows and their norm are set; where nothing is declared, rows are counted and the ranges of
+columns found privately. All systems get the same splits, with rows shortened to norm 1. Seconds are medians of
 a fit, without the calibration of its noise;"""
 NOTES = (
     """Opacus has one setting for each data set (epochs × batch and a rate), chosen once and used for all ε.
@@ -40,14 +41,21 @@ NOTES = (
 
 
 def here(estimator: str = "LogisticRegression", counted: bool = False, **settings: Any) -> Fit:
+    """A model that is told the number and the norm of the rows, as the peers are, or that counts them."""
     from discreet import learn
 
     def fit(x: Any, y: Any, epsilon: float, delta: float, seed: int) -> Any:
-        given = {"epsilon": epsilon, "delta": delta, "n_samples": None if counted else len(x)} | settings
+        given = {"epsilon": epsilon, "delta": delta, "n_samples": None if counted else len(x)}
+        given |= {"feature_norm": 1} | settings
         model = getattr(learn, estimator)(classes=list(range(y.max() + 1)), **given)
         return model.fit(x, y).predict
 
     return fit
+
+
+def undeclared(**settings: Any) -> Fit:
+    """A model that is told neither: it finds the ranges of columns instead."""
+    return here(counted=True, feature_norm=None, **settings)
 
 
 def not_private(most: int = 1000) -> Fit:
@@ -100,6 +108,7 @@ def adult_table(seeds: int) -> dict[str, bool]:
     ours: list[tuple[str, Fit, bool]] = [
         (OURS, here(), True),
         ("here, rows counted privately", here(counted=True), True),
+        (UNDECLARED, undeclared(), True),
         ("here, LinearSVC", here("LinearSVC"), True),
         ("here, gains without logarithm", here(), False),
         ('here, solver="objective"', here(solver="objective"), True),
@@ -166,7 +175,8 @@ def certificate(seeds: int) -> dict[str, bool]:
     print(f"\nWhat one release on Adult states about its mean clipped loss, {start:.3f} at the start, and the truth:\n")
     table("ε", "fell by", "truly by", "above the least by at most (95%)", "truly above it by")
     for epsilon in (0.1, 1.0):
-        model = LogisticRegression(epsilon=epsilon, delta=1 / n**2, classes=[0, 1], n_samples=n).fit(x, y)
+        known = {"delta": 1 / n**2, "classes": [0, 1], "n_samples": n, "feature_norm": 1}
+        model = LogisticRegression(epsilon=epsilon, **known).fit(x, y)
         reached = loss(model.release_.value["weights"])[0]
         fell, bound = -model.learning_curve_[-1], model.release_.error(0.95).amount
         line(f"{epsilon:g}", f"{fell:.4f}", f"{start - reached:.4f}", f"{bound:.4f}", f"{reached - least:.4f}")
@@ -179,7 +189,7 @@ def mnist_table(seeds: int) -> dict[str, bool]:
     print(f"\nMNIST, softmax, {len(mnist()[0]):,} × 784 to learn from, {seeds} fits:\n")
     table("system", *titles(columns))
     ours = measured(OURS, here(), "mnist", 1.0, seeds)
-    accuracies([ours, *beside], columns)
+    accuracies([ours, measured(UNDECLARED, undeclared(), "mnist", 1.0, seeds), *beside], columns)
     line("published: DP-GD / DP-SGD", "88.6 / 87.5", "91.9", None)
     accuracies([measured("scikit-learn", not_private(300), "mnist", math.inf, 1)], columns)
     return goals([ours])
@@ -190,7 +200,11 @@ def small_table(seeds: int) -> dict[str, bool]:
     beside = theirs("small", seeds, "opacus", "diffprivlib")
     print(f"\nSmaller sets, δ = 1e-5, {seeds} splits; {AGAIN} fits of each split, one if the rows are synthetic:\n")
     table("set", "system", *titles(columns))
-    ours = {OURS: here(), 'here, solver="objective", δ = 0': here(solver="objective", delta=0)}
+    ours = {
+        OURS: here(),
+        UNDECLARED: undeclared(),
+        'here, solver="objective", δ = 0': here(solver="objective", delta=0),
+    }
     for name, title in SMALL.items():
         for system, fit in ours.items():
             accuracies((measured(system, fit, name, epsilon, seeds) for epsilon in EPSILONS["small"]), columns, title)
@@ -207,13 +221,17 @@ PARTS: dict[str, tuple[str, Callable[[int], dict[str, bool]]]] = {
     "small": ("", small_table),
 }
 """What can be asked for: the set that must be there, and what measures it."""
+ALONE = {"tuned": "Learning with chosen settings", "mnist": "Learning digits"}
+"""Parts that are long: a section of their own if they are asked for alone."""
 
 
 def main(parts: list[str], seeds: int) -> None:
     if lacks := {lack for part in parts if (lack := lacking(PARTS[part][0]))}:
         print(*lacks, "Nothing is measured.", sep="\n", file=sys.stderr)
         sys.exit(2)
-    section("Learning", "learning.learning", f"{ABOUT} {machine()}.")
+    title = ALONE.get(parts[0]) if len(parts) == 1 else None
+    words = "" if parts == list(PARTS) else f" {' '.join(parts)}"
+    section(title or "Learning", f"learning.learning{words}", f"{ABOUT} {machine()}.", level=3 if title else 2)
     met: dict[str, bool] = {}
     for part in parts:
         met |= PARTS[part][1](seeds)

@@ -52,7 +52,7 @@ def binned(name: str, x: Any, y: Any, epsilon: float, delta: float, seed: int) -
     from discreet import learn
 
     _, _, ranges, choices = read(name)
-    model = learn.LogisticRegression(classes=[0, 1], epsilon=epsilon, delta=delta)
+    model = learn.LogisticRegression(classes=[0, 1], epsilon=epsilon, delta=delta, feature_norm=1)
     return make_pipeline(learn.Bins(ranges=ranges, categories=choices), model).fit(x, y).decision_function
 
 

@@ -333,6 +333,28 @@ def odd_frames() -> list[Any]:
     return [*frames, arrow, polars.DataFrame({"age": [1.0, 2.0], "odd": ["a", "b"]})]
 
 
+def test_a_column_with_a_narrow_range_leaves_the_others_of_its_rows() -> None:
+    """Almost all of a column of 0 and 1 are 1, and so is its range. The rows with 0 must not count for it alone."""
+    table, found = np.array([[0.0, 0.5], [1.0, 0.5]]), np.array([[0.98, 1.0], [-1.0, 1.0]])
+    model = dp.learn.LogisticRegression(classes=[0, 1])
+    scaled = model._examples(table, np.array([0, 1]), found).plain().X[:, :2]
+    assert scaled == pytest.approx(np.array([[-1.0, 0.5], [1.0, 0.5]]) / math.sqrt(2), abs=1e-5)
+    draw = np.random.default_rng(0)
+    X = draw.uniform(-1, 1, (500, 2))
+    fitted = model.set_params(feature_ranges=[(-1, 1)] * 2, epsilon=50).fit(X, (X[:, 0] > 0).astype(int))
+    outside, ends = np.array([[7.0, 0.2], [-1e300, 0.2]]), np.array([[1.0, 0.2], [-1.0, 0.2]])
+    assert (fitted.decision_function(outside) == fitted.decision_function(ends)).all()
+
+
+def test_a_rare_value_costs_a_model_without_bounds_little() -> None:
+    """Twenty columns of 0 and 1, almost all 1, and one that decides. If whole rows were shortened: 0.76 to 0.82."""
+    draw = np.random.default_rng(5)
+    X = np.column_stack([draw.random((10_000, 20)) < 0.95, draw.random(10_000) < 0.5]).astype(float)
+    y = np.where(draw.random(10_000) < 0.9, X[:, -1], 1 - X[:, -1]).astype(int)
+    model = dp.learn.LogisticRegression(classes=[0, 1], epsilon=2, delta=1e-6).fit(X, y)
+    assert model.score(X, y) > 0.87  # 0.9 at best
+
+
 def test_columns_that_are_no_numbers_are_named_before_the_charge() -> None:
     book = dp.Ledger.open(":memory:", protects=dp.row(), limit=GOAL)
     for frame in odd_frames():

@@ -144,6 +144,14 @@ def test_scaling_comes_before_clipping() -> None:
     assert np.abs((known - found).astype(float)).max() <= 2.0**41 * 1e-5
 
 
+def test_a_cell_beyond_its_range_is_clamped_and_leaves_the_others_of_its_row() -> None:
+    rows = np.array([[0.3, 1e300], [0.3, -7.0], [0.3, 0.2], [-9.0, 0.1], [0.3, np.inf], [0.3, np.nan]])
+    found = Examples(rows, np.ones(6), offset=[0.1, 0.0], scale=[1.0, 2.0], most=0.5).plain().X
+    assert found[:4, 0] == pytest.approx([0.2, 0.2, 0.2, -0.5], abs=1e-5)
+    assert found[:4, 1] == pytest.approx([0.5, -0.5, 0.4, 0.2], abs=1e-5)
+    assert (found[4:] == 0).all()  # no number: the row is left out, with the intercept
+
+
 def test_a_sample_is_its_rows() -> None:
     rng = np.random.default_rng(6)
     rows, goal, chosen = rng.standard_normal((60, 3)), np.zeros(60), rng.random(60) < 0.3

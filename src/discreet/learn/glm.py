@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -38,7 +39,7 @@ from discreet.learn.glm_plan import Fitted, LinearPlan, Minimized
 from discreet.learn.streams import open_batches, show_progress
 from discreet.mechanisms.learning.descent.descent import Descent
 from discreet.mechanisms.learning.minimizers.objective_perturbation import ObjectivePerturbation
-from discreet.rows.arrays import doubles, to_device_of
+from discreet.rows.arrays import doubles, scaled, to_device_of
 from discreet.rows.containers import Data, on_host
 from discreet.rows.gradients.gpu import examples_of
 from discreet.rows.rounding import check_ranges
@@ -52,8 +53,8 @@ class Linear(LinearPlan):
     """A model whose score is linear in the features, fitted by noisy projected descent.
 
     `feature_norm` clips every row to that L2 norm. `feature_ranges`, a public (low, high) for each column, first scales
-    the columns to [−1, 1] and divides by √(number of columns), so that nothing inside the ranges is clipped. If neither
-    is declared, ranges are found privately, within the cost of the fit: `ranges_`. With
+    the columns to [−1, 1], clamps each cell there, and divides by √(number of columns), so that nothing inside the
+    ranges is clipped. If neither is declared, ranges are found privately, within the cost of the fit: `ranges_`. With
     `n_samples` the number of rows is public. Without it, the rows are counted privately, for about a hundredth of the
     noise's share. `steps`, `clip`, `learning_rate`, `radius` (a number, or a region such as `Box`), `average` and
     `momentum` are those of `Descent`. None uses the default, which is computed only from public numbers. `sampling` is
@@ -108,15 +109,13 @@ class Linear(LinearPlan):
         sent = self if known.here else clone(self).set_params(ledger=None)
 
         def stream(found: Floats | None) -> Any:
-            offset, scale = self._scaling(known.features, found)
             return known.stream(
                 partial(sent._targets, found=found),
                 feature_norm=self._norm(),
                 intercept=bool(self.fit_intercept),
-                offset=offset,
-                scale=scale,
                 held_rows=held_rows,
                 progress=show_progress if self.verbose else None,
+                **self._scaling(known.features, found),
             )
 
         # bad arguments are refused before anything is spent
@@ -167,31 +166,30 @@ class Linear(LinearPlan):
         keep_ranges(self, found[:features] if found is not None and finds_features(self) else declared)
         if hasattr(self, "target_bound"):
             self.target_range_ = self._between(found)
-        self._take(np.asarray(self.release_.value["weights"]), *self._scaling(features, found))
+        self._take(np.asarray(self.release_.value["weights"]), **self._scaling(features, found))
         self.n_iter_ = steps
         keep_columns(self, features, names)
 
     def _examples(self, table: Any, y: Any, found: Floats | None = None) -> Any:
-        offset, scale = self._scaling(int(table.shape[1]), found)
         return examples_of(
             table,
             self._targets(y, found),
             feature_norm=self._norm(),
             intercept=bool(self.fit_intercept),
-            offset=offset,
-            scale=scale,
+            **self._scaling(int(table.shape[1]), found),
         )
 
-    def _scaling(self, features: int, found: Floats | None = None) -> tuple[Floats | None, Floats | None]:
-        """How columns are shifted and scaled before they are clipped: by their ranges, or not at all."""
+    def _scaling(self, features: int, found: Floats | None = None) -> dict[str, Any]:
+        """How columns are shifted, scaled and clamped by their ranges. Empty if only whole rows are clipped."""
         if not is_auto(self.feature_ranges):
             ranges = check_ranges(self.feature_ranges, features)
         elif found is not None and finds_features(self):
             ranges = found[:features]
         else:
-            return None, None
+            return {}
         half = (ranges[:, 1] - ranges[:, 0]) / 2
-        return ranges[:, 0] / 2 + ranges[:, 1] / 2, float(exactly(self._norm())) / (half * np.sqrt(features))
+        most = float(exactly(self._norm())) / math.sqrt(features)
+        return {"offset": ranges[:, 0] / 2 + ranges[:, 1] / 2, "scale": most / half, "most": most}
 
     def _between(self, found: Floats | None) -> tuple[float, float]:
         """The range of the target: as declared, or as found, centered at 0 if there is no intercept."""
@@ -203,14 +201,14 @@ class Linear(LinearPlan):
         most = max(abs(low), abs(high))
         return (low, high) if self.fit_intercept else (-most, most)
 
-    def _take(self, weights: Floats, offset: Floats | None, scale: Floats | None) -> None:
+    def _take(self, weights: Floats, **scaling: Any) -> None:
         """Convert weights of the scaled features to coefficients of the original features."""
         matrix = np.atleast_2d(weights) * self._spread()
         coefficients = matrix[:, :-1] if self.fit_intercept else matrix
         constant = self._middle() + (matrix[:, -1] if self.fit_intercept else np.zeros(len(matrix)))
-        if offset is not None and scale is not None:
-            coefficients = coefficients * scale
-            constant = constant - coefficients @ offset
+        if scaling:
+            coefficients = coefficients * scaling["scale"]
+            constant = constant - coefficients @ scaling["offset"]
         self._keep_weights(coefficients, constant)
 
     def _keep_weights(self, coefficients: Floats, constant: Floats) -> None:
@@ -226,11 +224,8 @@ class Linear(LinearPlan):
 
     def _shortened(self, X: Any) -> Any:
         table = known_table(self, X)
-        rows = doubles(table)
-        offset, scale = self._scaling(self.n_features_in_, getattr(self, "ranges_", None))
-        if offset is not None:
-            rows = (rows - to_device_of(offset, table)) * to_device_of(scale, table)
-        return clip_rows(rows, self._norm())
+        scaling = self._scaling(self.n_features_in_, getattr(self, "ranges_", None))
+        return clip_rows(scaled(table, **scaling) if scaling else doubles(table), self._norm())
 
     @property
     def learning_curve_(self) -> Floats:

@@ -60,6 +60,13 @@ def to_device_of(values: Any, array: Any) -> Any:
     return xp.asarray(values, dtype=xp.float64)
 
 
+def scaled(rows: Any, offset: Any, scale: Any, most: float | None = None) -> Any:
+    """Columns shifted and scaled, as doubles, and each cell clamped to ±`most`. What is infinite or no number stays."""
+    xp = namespace(rows)
+    cells = (doubles(rows) - to_device_of(offset, rows)) * to_device_of(scale, rows)
+    return cells if most is None else xp.where(xp.isfinite(cells), xp.clip(cells, -most, most), cells)
+
+
 def indices_to_device_of(values: NDArray[np.int64], array: Any) -> Any:
     """Indices on the device of `array`."""
     xp = namespace(array)

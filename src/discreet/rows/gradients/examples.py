@@ -31,6 +31,7 @@ from discreet.rows.arrays import (
     is_numpy,
     namespace,
     one_thread,
+    scaled,
     to_device_of,
 )
 from discreet.rows.containers import on_host
@@ -53,8 +54,8 @@ class Examples:
     """Rows of features with their targets, clipped and rounded for exact sums.
 
     A row with a norm above `feature_norm` is shortened to it. With `intercept`, a last feature is 1 in every row and is
-    part of the norm. Features are first shifted by `offset` and multiplied by `scale`, column by column. A row with a
-    value that is infinite or not a number counts as zeros.
+    part of the norm. Features are first shifted by `offset` and multiplied by `scale`, column by column, and then
+    clamped to ±`most`. A row with a value that is infinite or not a number counts as zeros.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Examples:
         intercept: bool = True,
         offset: Any = None,
         scale: Any = None,
+        most: float | None = None,
     ) -> None:
         rows = features if on_device(features) else table(features)
         if rows.ndim != 2 or rows.shape[1] < 1:
@@ -80,9 +82,9 @@ class Examples:
         if goal.shape != (rows.shape[0],):
             raise InvalidArgument("There must be one target for each row.", code="wrong-shape")
         self.count = int(rows.shape[0])
-        self._fill(rows, goal, offset, scale)
+        self._fill(rows, goal, offset, scale, most)
 
-    def _fill(self, rows: Any, goal: Any, offset: Any, scale: Any) -> None:
+    def _fill(self, rows: Any, goal: Any, *columns: Any) -> None:
         xp, count = namespace(rows), self.count
         # a GPU gets whole blocks, with at least one row past the end; such rows are 0 and do not count
         padded = count if is_numpy(rows) else (count // BLOCK + 1) * BLOCK
@@ -92,16 +94,14 @@ class Examples:
         for start in range(0, count, BLOCK):
             part = slice(start, min(start + BLOCK, count))
             with np.errstate(all="ignore"):  # a warning would reveal something about a cell
-                found = self._whole(rows[part], goal[part], offset, scale)
+                found = self._whole(rows[part], goal[part], *columns)
             self._rows[part], self._worth[part], self._inverse[part] = found
             self._goal[part] = xp.where(xp.isfinite(goal[part]), goal[part], xp.zeros_like(goal[part]))
 
-    def _whole(self, rows: Any, goal: Any, offset: Any, scale: Any) -> tuple[Any, Any, Any]:
+    def _whole(self, rows: Any, goal: Any, offset: Any, scale: Any, most: float | None) -> tuple[Any, Any, Any]:
         """Rows as integers, the value of 1 in each row after clipping, and 1/norm of the row (0 if it is left out)."""
         xp, norm = namespace(rows), float_up(self.norm)
-        block = doubles(rows)
-        if offset is not None:
-            block = (block - to_device_of(offset, rows)) * to_device_of(scale, rows)
+        block = doubles(rows) if offset is None else scaled(rows, offset, scale, most)
         kept = xp.isfinite(block).all(1) & xp.isfinite(goal)
         block = xp.clip(xp.where(kept[:, None], block, xp.zeros_like(block)), -(2.0**1000), 2.0**1000)
         _, exponent = xp.frexp(xp.clip(xp.amax(xp.abs(block), 1), norm, None))

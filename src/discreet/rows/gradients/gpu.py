@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.exact.rational import Number, exactly
-from discreet.rows.arrays import namespace, to_device_of
+from discreet.rows.arrays import namespace, scaled
 from discreet.rows.gradients.examples import Examples, PlainRows, unit_of
 from discreet.rows.gradients.kernels import MOST_COLUMNS, FusedPass
 from discreet.rows.gradients.losses import Huber, HuberHinge, Logistic, Loss, Pinball, Poisson, Softmax
@@ -48,10 +48,11 @@ class OnGpu:
         intercept: bool = True,
         offset: Any = None,
         scale: Any = None,
+        most: float | None = None,
     ) -> None:
         torch, rows = namespace(features), features
         if offset is not None:
-            rows = ((rows - to_device_of(offset, rows)) * to_device_of(scale, rows)).to(torch.float32)
+            rows = scaled(rows, offset, scale, most).to(torch.float32)
         rows = rows.contiguous()
         self._rows = rows if rows.data_ptr() % 16 == 0 else rows.clone()
         self._goal = torch.as_tensor(targets, dtype=torch.float32, device=rows.device).contiguous().clone()

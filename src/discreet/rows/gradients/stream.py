@@ -49,6 +49,7 @@ class Stream:
         intercept: bool = True,
         offset: Any = None,
         scale: Any = None,
+        most: float | None = None,
         held_rows: int | None = None,
         count: Callable[[], int] | None = None,
         progress: Callable[[str], None] | None = None,
@@ -56,7 +57,8 @@ class Stream:
         self.columns, self.intercept = check_count(columns, "columns"), bool(intercept)
         self.held_rows = max(1, HELD // (columns + 1)) if held_rows is None else check_count(held_rows, "held_rows")
         self._read, self._count, self._progress = read, count, progress
-        self._kept = {"feature_norm": feature_norm, "intercept": self.intercept, "offset": offset, "scale": scale}
+        self._kept = {"feature_norm": feature_norm, "intercept": self.intercept}
+        self._kept |= {"offset": offset, "scale": scale, "most": most}
 
     def __reduce__(self) -> Any:
         raise InvalidArgument(
