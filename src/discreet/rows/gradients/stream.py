@@ -57,7 +57,7 @@ class Stream:
         self.columns, self.intercept = check_count(columns, "columns"), bool(intercept)
         self.held_rows = max(1, HELD // (columns + 1)) if held_rows is None else check_count(held_rows, "held_rows")
         self._read, self._count, self._progress = read, count, progress
-        self._kept = {"feature_norm": feature_norm, "intercept": self.intercept}
+        self._kept: dict[str, Any] = {"feature_norm": feature_norm, "intercept": self.intercept}
         self._kept |= {"offset": offset, "scale": scale, "most": most}
 
     def __reduce__(self) -> Any:
