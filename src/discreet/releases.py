@@ -63,7 +63,8 @@ class Release:
         """
         if self.receipt is None:
             return [str(self.guarantee), *self.marks(), *self._said]
-        return [f"{self.remaining or 'nothing'} remains", f"receipt {self.receipt}", *self.marks(), *self._said]
+        left = f"{self.remaining or 'nothing'} {'remained when it was asked first' if self.replayed else 'remains'}"
+        return [left, f"receipt {self.receipt}", *self.marks(), *self._said]
 
     def marks(self) -> list[str]:
         """Notes that say that it was answered before, or that it is not private."""

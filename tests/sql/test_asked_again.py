@@ -51,13 +51,15 @@ def test_groups_found_for_other_bounds_are_not_taken():
 
 
 def test_what_was_found_and_answered_is_free_when_nothing_is_left():
-    data = pa.table({"pid": list(range(300)), "x": [float(n) for n in range(300)]})
+    data = pa.table({"pid": list(range(3000)), "x": [float(n) for n in range(3000)]})
     said = {"version": "1", "columns": {"x": {"between": "auto"}}}
     database = connected({"v": (data, said)}, limit=1, rule="basic", delta=0)
     first = database.sql("SELECT AVG(x) AS m FROM v", epsilon=1)
     again = database.sql("SELECT AVG(x) AS m FROM v", epsilon=1)
     assert again.replayed
     assert again.table.equals(first.table)
+    assert " remains; receipt" in str(first)
+    assert " remained when it was asked first; receipt" in str(again)
 
 
 def test_the_longest_key_is_the_question_s_own():

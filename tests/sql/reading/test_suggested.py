@@ -84,6 +84,8 @@ def test_a_plan_spends_nothing_whatever_the_ledger(clinic: Any) -> None:
         ("SELECT COUNT(*) FROM visits WHERE city = Koper", "sql-unknown-column", "quotes: 'Koper'."),
         ('SELECT COUNT(*) FROM visits WHERE "O\'Hara" <> city', "sql-unknown-column", "quotes: 'O''Hara'."),
         ("SELECT COUNT(*) FROM visits WHERE city IN (Koper)", "sql-unknown-column", "quotes: 'Koper'."),
+        ("SELEC city, COUNT(*) FROM visits GROUP BY city", "sql-syntax", "begins with SELECT or WITH.\n  SELEC city"),
+        ("SELECT city COUNT(*) FROM visits GROUP BY city", "sql-syntax", "Unexpected token"),
         ("SELECT TOP 5 city FROM visits", "sql-syntax", "Write LIMIT 5"),
         ("SELECT DISTINCT top 7 city, cost FROM visits", "sql-syntax", "Write LIMIT 7"),
         ("SELECT COUNT(*) FROM visits WHERE day = '2025-13-45'", "sql-date", "'2025-13-45' is not a date"),

@@ -29,6 +29,10 @@ SIZES = "SELECT city, COUNT(*) AS n FROM t GROUP BY city"
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory):
+    return connected(tmp_path_factory, epsilon=100_000)
+
+
+def connected(tmp_path_factory, **limit):
     rows = [(city, late) for city, sizes in TRUE.items() for late, size in enumerate(sizes) for _ in range(size)]
     city, late = zip(*rows, strict=True)
     table = pa.table({"pid": range(len(rows)), "city": city, "late": late, "x": [0] * len(rows)})
@@ -36,7 +40,7 @@ def asked(tmp_path_factory):
     pq.write_table(table, path)
     known = {"city": {"choices": list(TRUE)}, "late": {"between": [0, 1]}, "x": {"between": [0, 1]}}
     tables = {"t": {"source": str(path), "rows_per_person": 1, "columns": known}}
-    words = {"ledger": {"path": ":memory:", "epsilon": 100_000}, "unit": {"person": "pid"}}
+    words = {"ledger": {"path": ":memory:", **limit}, "unit": {"person": "pid"}}
     return dp.connect(words | {"tables": tables})
 
 
@@ -54,6 +58,14 @@ def test_the_parts_are_charged_and_the_rest_is_free(asked):
     assert answer.noisy == ["more", "percent"]
     assert answer.as_json()["columns"] == answer.names
     assert "2 questions were answered" in str(answer)
+
+
+def test_a_statement_says_that_groups_may_be_missing_from_it(tmp_path_factory):
+    """A table of facts about cities is divided by, but only cities that are shown meet their facts."""
+    asked = connected(tmp_path_factory, epsilon=100, delta=1e-3)
+    joined = "WITH v AS (SELECT {key} AS k, COUNT(*) AS n FROM t GROUP BY {key}) SELECT SUM(n) AS n FROM v"
+    assert combining.ON_SHOWN not in asked.sql(joined.format(key="city"), epsilon=1).notes
+    assert combining.ON_SHOWN in asked.sql(joined.format(key="pid % 2"), epsilon=50, delta=1e-6).notes
 
 
 @pytest.mark.slow

@@ -33,6 +33,12 @@ def test_a_plan_says_how_many_people_make_a_group():
     assert asked.sql(BY_CITY, epsilon=2, delta=1e-8).table["city"].to_pylist() == ["Rome"]
 
 
+def test_a_plan_says_which_quantile_an_extreme_is():
+    long = "LEAST(GREATEST(LENGTH(city), 0), 9)"
+    words = database(Rome=9).explain(f"SELECT MAX({long}) AS m, MEDIAN({long}) AS mid FROM t", epsilon=1)
+    assert [column["is"].endswith(", as the quantile 0.999") for column in words.data["columns"]] == [True, False]
+
+
 @pytest.mark.parametrize(("question", "where"), [("SELECT COUNT(*) AS n FROM t", ""), (BY_CITY, " in a group")])
 def test_a_plan_says_below_how_many_people_the_error_is_large(question, where):
     plan = database().explain(question, epsilon=0.5, delta=1e-8)

@@ -230,6 +230,8 @@ class Conditioned:
 
 _LONGEST_REMEMBERED = 10_000
 """Queries of so many characters are parsed once for all that read them."""
+_NO_SQL = "This does not parse as SQL: "
+_BEGINS = ("SELECT", "WITH", "FROM", "VALUES", "(")
 
 
 class Parsed(NamedTuple):
@@ -295,8 +297,8 @@ def _parse_tree(sql: Text, said: str, parse: Callable[[], Any]) -> Any:
     except (SqlglotError, RecursionError) as problem:
         first, start = _first_error(problem, sql)
         error = said + first
-        if isinstance(problem, ParseError) and (top := _top(sql)) is not None:
-            error, start = top
+        if isinstance(problem, ParseError) and (instead := _top(sql) or _first_word(sql, said)) is not None:
+            error, start = instead
         code = "sql-too-complex" if isinstance(problem, RecursionError) else "sql-syntax"
     finally:
         sqlglot_logger.disabled = False
@@ -317,7 +319,7 @@ def _query(text: Any) -> Parsed:
         raise QueryError("A query must be text in SQL, such as SELECT COUNT(*) FROM visits.", code="sql-not-a-query")
     sql = _check_text(text)
     dialect = sqlglot.Dialect.get_or_raise("duckdb")
-    statements = _parse_tree(sql, "This does not parse as SQL: ", lambda: dialect.parser().parse(sql.tokens, text))
+    statements = _parse_tree(sql, _NO_SQL, lambda: dialect.parser().parse(sql.tokens, text))
     if not statements:
         raise QueryError("This text contains no query. Write SELECT COUNT(*) FROM visits.", code="sql-not-a-query")
     if len(statements) > 1:
@@ -408,6 +410,14 @@ def _top(sql: Text) -> tuple[str, int] | None:
             said = f"TOP is not supported. Write LIMIT {number.text} at the end."
             return said + sql.underlined(word.start, number.end), word.start
     return None
+
+
+def _first_word(sql: Text, said: str) -> tuple[str, int] | None:
+    """Which words a question begins with, and at which character another one stands. None if it begins so."""
+    first = sql.tokens[0] if said == _NO_SQL and sql.tokens else None
+    if first is None or first.text.upper() in _BEGINS:
+        return None
+    return f"{said}a question begins with SELECT or WITH.{sql.underlined(first.start, first.end)}", first.start
 
 
 def _first_error(error: Exception, sql: Text) -> tuple[str, int | None]:

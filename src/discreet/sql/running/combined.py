@@ -30,6 +30,7 @@ from discreet.sql.question import Question
 from discreet.sql.reading.combined import Combination, name_of
 from discreet.sql.reading.parse import without_alias
 from discreet.sql.running.answer import CONFIDENCE, Answer, listed
+from discreet.sql.running.notes import SOME_GROUPS
 from discreet.sql.running.redrawn import interval_of, redrawn_table
 from discreet.sql.running.shown import DRAW
 from discreet.sql.schema import Table, Type
@@ -42,6 +43,7 @@ SECONDS, MEMORY = 60, "2GB"
 
 EXACT = "public tables only: exact, nothing was spent"
 """What is said of a statement that reads nothing private."""
+ON_SHOWN = "The statement runs on the groups that are shown. Others are missing from its sums, and no ± covers that."
 
 
 @dataclass(frozen=True)
@@ -328,6 +330,8 @@ class CombinedAnswer(Answer):
                 f"No ± for {', '.join(extreme)}: noise moves the largest and smallest of many numbers to one side, and "
                 "a chosen value is right or wrong."
             )
+        if any(note.startswith(SOME_GROUPS) for number in self.combination.used for note in self.parts[number]._given):
+            notes.append(ON_SHOWN)
         return [*notes, "What is computed from the answers is free; its ± is simulated from the law of the noise."]
 
 

@@ -24,6 +24,7 @@ from discreet.sql.pricing.clipping import Clipping
 from discreet.sql.pricing.found_rows import ROWS_FOUND, VALUES_FOUND
 from discreet.sql.pricing.relation import parts_read
 from discreet.sql.question import Aggregate, Output
+from discreet.sql.reading.aggregates import EXTREMES
 from discreet.sql.running.answer import receipts_text
 from discreet.sql.running.intervals import Columns
 from discreet.sql.running.notes import limits_of, number_of
@@ -276,6 +277,9 @@ def _column(plan: Plan, output: Output, confidence: float) -> dict[str, Any]:
         return {"name": output.name, "is": "a key", "error": 0.0, "of": ""}
     used = [aggregate for aggregate in plan.question.aggregates if aggregate.field in set(output.expr.fields())]
     column = {"name": output.name, "is": " and ".join(aggregate.name for aggregate in used)}
+    first = plan.question.measures[used[0].parts[0]]
+    if first.kind == "quantile" and first.quantile in EXTREMES.values():
+        column["is"] += f", as the quantile {float(first.quantile):g}"
     if used[0].kind == "mode" or (isinstance(output.expr, Ref) and used[0].kind in ("count", "sum", "quantile")):
         known = _measure(plan, used[0].parts[0], confidence)
         column |= {part: known[part] for part in ("error", "of", "error_in_limits", "times") if part in known}

@@ -24,6 +24,8 @@ from discreet.sql.running.redrawn import has_extreme, has_rank
 _NO_ERROR = "No ±"
 FOUND = "Found privately"
 """How the note on bounds begins."""
+SOME_GROUPS = "Groups with fewer than about", "Groups are shown if enough people"
+"""How the notes begin on groups that are not shown."""
 TOO_FEW = "There are probably too few people for this ε"
 
 
@@ -108,13 +110,13 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
         fewer = "lower groups_per_person, " if chosen.keys_per_person > 1 else ""
         more = f"spend more ε, {fewer}or ask the owner to declare choices for {open_keys}"
         notes.append(
-            f"Groups with fewer than about {chosen.threshold:,} {_counted(plan)} are not shown. To see more, "
+            f"{SOME_GROUPS[0]} {chosen.threshold:,} {_counted(plan)} are not shown. To see more, "
             f"{more}: explain says the bar before you pay."
         )
     if plan.bar is not None:
         open_keys, many = ", ".join(plan.open_keys), max(plan.bar)
         notes.append(
-            f"Groups are shown if enough people are in them: about {math.ceil(plan.bar[1]):,} who are in no other"
+            f"{SOME_GROUPS[1]} are in them: about {math.ceil(plan.bar[1]):,} who are in no other"
             + (f", or {math.ceil(plan.bar[many]):,} who are each in {many}" if many > 1 else "")
             + f". To see more, spend more ε, or ask the owner to declare choices for {open_keys}."
         )
