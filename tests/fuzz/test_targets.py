@@ -79,6 +79,14 @@ def tried(name: str, folder: Path, seeds: int, changes: int) -> set[Any]:
     return outcomes
 
 
+def test_the_ledgers_of_others_stay_open(tmp_path: Path) -> None:
+    """The fuzzer of ledgers closes what a change left open: a ledger in memory would be gone."""
+    other = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Pure(epsilon=1))
+    with made("ledger", tmp_path) as target:
+        target.check(target.seeds[0])
+    assert float(other.remaining.epsilon) == 1
+
+
 class Numbers:
     """A target that two kinds of numbers break."""
 
