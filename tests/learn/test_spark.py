@@ -450,10 +450,10 @@ def test_a_table_whose_engine_has_frames(spark: Any, monkeypatch: pytest.MonkeyP
         for name, value in known.release_.value.items():
             np.testing.assert_array_equal(found.release_.value[name], value)
         assert list(found.feature_names_in_) == ["age", "city=Haifa", "city=Bled", "day"]
-    assert len(passes) == 5  # a count and a step, then one for each of the others, and one for the range of a target
+    assert len(passes) == 6  # two each: a count and a step; the range of a target, or a radius, and then the sums
     objective = dp.learn.LogisticRegression(classes=[True, False], solver="objective", **GOAL)
     assert fit(objective, "well").coef_.shape == (1, 4)  # brought here, as before
-    assert len(passes) == 5
+    assert len(passes) == 6
 
 
 def _spark_types(schema: Any) -> str:
