@@ -122,7 +122,7 @@ THEMES = (
         {
             "learning": "learning adult certificate small",
             "learning-digits": "learning mnist",
-            "learning-tuned": "learning tuned",
+            "learning-tuned": "learning tuned --seeds 3",
             "learning_speed": "learning_speed",
             "spark_learning": "spark_learning",
             "gpu": "gpu",

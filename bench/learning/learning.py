@@ -230,8 +230,8 @@ def main(parts: list[str], seeds: int) -> None:
         print(*lacks, "Nothing is measured.", sep="\n", file=sys.stderr)
         sys.exit(2)
     title = ALONE.get(parts[0]) if len(parts) == 1 else None
-    words = "" if parts == list(PARTS) else f" {' '.join(parts)}"
-    section(title or "Learning", f"learning.learning{words}", f"{ABOUT} {machine()}.", level=3 if title else 2)
+    words = " ".join(["learning.learning", *sys.argv[1:]])
+    section(title or "Learning", words, f"{ABOUT} {machine()}.", level=3 if title else 2)
     met: dict[str, bool] = {}
     for part in parts:
         met |= PARTS[part][1](seeds)

@@ -26,7 +26,9 @@ class Keyboard:
         """Open a login link and press its button, or type the link where scripts are off."""
         if self.scripts:
             self.page.goto(link)
-            self.page.keyboard.press("Enter")  # the button has the focus
+            # on the same page only the part after # changes, and a script notices it a moment later
+            self.page.wait_for_function("() => document.activeElement.matches('main button')")
+            self.page.keyboard.press("Enter")
         else:
             self.page.goto("/login")
             self.write("Login link", link, role=None)
