@@ -16,6 +16,7 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.errors import InvalidArgument, NotAllowed
+from discreet.sql.measuring import compile
 from discreet.sql.measuring.clipped import holding
 from discreet.sql.pricing import clipping, levels
 from discreet.sql.pricing.clipping import Clipping
@@ -251,12 +252,24 @@ def test_an_answer_without_groups_is_empty(group):
     answer._repr_html_()
 
 
-def hierarchies(**more: Any) -> Any:
+def hierarchies(bounds: Any = (), **more: Any) -> Any:
     groups = [["p", 1], ["p", 2], ["q", 3]]
     geography = {"levels": ["a", "b"], "groups": groups, **more}
     made = [(person, *groups[person % 3], 1.0) for person in range(300)] + [(900, "p", 3, 1.0)]
-    facts = {"columns": {"x": {"between": [0, 9]}}, "hierarchies": {"geography": geography}}
+    facts = {"columns": {"x": {"between": [0, 9]}}, "hierarchies": {"geography": geography}, **dict(bounds)}
     return connected({"t": (table(made), facts)})
+
+
+@pytest.mark.parametrize("bounds", [{}, {"rows_per_person": 3}])
+@pytest.mark.parametrize("most", [10_000, 0])
+def test_groups_that_are_not_declared_are_left_out_if_too_many_to_be_written(bounds, most, monkeypatch):
+    """Planning a question of 500,000 groups took more than 20 GB: a statement listed all of them."""
+    monkeypatch.setattr(compile, "MOST_WRITTEN", most)
+    text = "SELECT a, b, COUNT(*) AS n, SUM(x) AS s, COUNT(DISTINCT pid) AS p, MEDIAN(x) AS m FROM t GROUP BY a, b"
+    rows = rows_of(hierarchies(bounds), text, epsilon=900, delta=1e-6)
+    assert [row[:2] for row in rows] == [("p", 1), ("p", 2), ("q", 3)]
+    assert {(row[2], row[3], row[4]) for row in rows} == {(100, 100, 100)}
+    assert {round(row[5]) for row in rows} == {1}
 
 
 def test_a_hierarchy_has_only_the_groups_that_are_declared():

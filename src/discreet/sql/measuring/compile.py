@@ -66,7 +66,7 @@ class Statement:
         question, person = self.question, self.question.relation.person
         named = zip(self.keys, question.keys, strict=True)
         conditions = [_member(name, key.domain, self.dialect) for name, key in named if key.domain]
-        if question.shown is not None and len(question.keys) > 1:
+        if question.shown is not None and len(question.keys) > 1 and len(question.shown) <= MOST_WRITTEN:
             conditions.append(self._is_shown(question.shown))
         if person is not None:
             conditions.append("person IS NOT NULL")
@@ -293,6 +293,8 @@ class Statement:
         ]
 
 
+MOST_WRITTEN = 10_000
+"""The most groups that are listed in a statement. Of more, rows of other groups are left out after they were read."""
 _DEFAULTS: dict[str, Any] = {
     "integer": 0,
     "number": 0.0,
