@@ -28,6 +28,7 @@ NOTES = (
     columns of numbers privately, within the same ε.""",
     """diffprivlib is pure ε, and gets columns scaled to [0, 1] and categories as 0 and 1, shortened to norm 1.""",
     "HistGradientBoosting is not private, and not additive.",
+    "`Bins` makes rows of norm 1 at most, and the model after it is told so.",
 )
 # --- here -------------------------------------------------------------------------------------------------------------
 

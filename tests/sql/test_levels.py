@@ -252,10 +252,10 @@ def test_an_answer_without_groups_is_empty(group):
     answer._repr_html_()
 
 
-def hierarchies(bounds: Any = (), **more: Any) -> Any:
+def hierarchies(bounds: Any = (), rows: Any = (), **more: Any) -> Any:
     groups = [["p", 1], ["p", 2], ["q", 3]]
     geography = {"levels": ["a", "b"], "groups": groups, **more}
-    made = [(person, *groups[person % 3], 1.0) for person in range(300)] + [(900, "p", 3, 1.0)]
+    made = [(person, *groups[person % 3], 1.0) for person in range(300)] + [(900, "p", 3, 1.0), *rows]
     facts = {"columns": {"x": {"between": [0, 9]}}, "hierarchies": {"geography": geography}, **dict(bounds)}
     return connected({"t": (table(made), facts)})
 
@@ -270,6 +270,18 @@ def test_groups_that_are_not_declared_are_left_out_if_too_many_to_be_written(bou
     assert [row[:2] for row in rows] == [("p", 1), ("p", 2), ("q", 3)]
     assert {(row[2], row[3], row[4]) for row in rows} == {(100, 100, 100)}
     assert {round(row[5]) for row in rows} == {1}
+
+
+@pytest.mark.parametrize("most", [10_000, 0])
+def test_a_person_in_other_groups_too_adds_at_most_the_declared_rows(most, monkeypatch):
+    monkeypatch.setattr(compile, "MOST_WRITTEN", most)
+    text, bounds = "SELECT a, b, COUNT(*) AS n, SUM(x) AS s FROM t GROUP BY a, b", {"rows_per_person": 3}
+    hostile = [(901, *group, 1.0) for group in (("p", 1), ("q", 3), ("p", 3), ("q", 1)) for _ in range(20)]
+    without, there = (rows_of(hierarchies(bounds, rows), text, epsilon=900) for rows in ((), hostile))
+    for place in (2, 3):
+        moved = [after[place] - before[place] for before, after in zip(without, there, strict=True)]
+        assert min(moved) >= 0
+        assert sum(moved) <= 3
 
 
 def test_a_hierarchy_has_only_the_groups_that_are_declared():

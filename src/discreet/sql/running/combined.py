@@ -44,6 +44,7 @@ SECONDS, MEMORY = 60, "2GB"
 EXACT = "public tables only: exact, nothing was spent"
 """What is said of a statement that reads nothing private."""
 ON_SHOWN = "The statement runs on the groups that are shown. Others are missing from its sums, and no ± covers that."
+"""What is said of a statement if noise decides which groups of its answers are shown."""
 
 
 @dataclass(frozen=True)
