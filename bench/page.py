@@ -9,7 +9,6 @@ makes the pages from the stored sections.
 from __future__ import annotations
 
 import argparse
-import os
 import platform
 import re
 import subprocess
@@ -22,6 +21,7 @@ from pathlib import Path
 import discreet as dp
 from bench import charts, headlines, peers
 from bench.quiet import Watch, adopt, reap
+from bench.report import cores
 
 HERE = Path(__file__).resolve().parent
 RESULTS, PAGES = HERE / "results", HERE.parent / "docs" / "benchmarks"
@@ -231,7 +231,7 @@ def measured(name: str) -> int:
 
 def where(watch: Watch) -> str:
     """When and on what a section was measured, how long that took, and how quiet the machine was."""
-    system = f"{platform.system()} on {platform.machine()}, {os.cpu_count()} cores"
+    system = f"{platform.system()} on {platform.machine()}, {cores()}"
     return f"*{date.today()}, discreet {dp.__version__}, Python {platform.python_version()}, {system}; {watch.said()}.*"
 
 

@@ -38,4 +38,15 @@ def verdict(goals: dict[str, bool]) -> None:
 
 def machine() -> str:
     """The cores and their load: on a busy machine, absolute times mean little, but ratios within one run still hold."""
-    return f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start"
+    return f"{cores()}, load {os.getloadavg()[0]:.1f} at the start"
+
+
+def cores() -> str:
+    """The cores of this machine, and how many of them a benchmark may use: `2 of 16 cores`."""
+    there, mine = os.cpu_count(), usable()
+    return f"{there} cores" if mine == there else f"{mine} of {there} cores"
+
+
+def usable() -> int:
+    """So many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

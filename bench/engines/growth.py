@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.report import line, notes, table
+from bench.report import line, notes, table, usable
 from bench.sql.sql import DATA, DELTA, EPSILON, HIGH, LOW, MAX_GROUPS, MAX_ROWS, SQL, peak, seconds
 
 FILE = 1_000_000
@@ -134,7 +134,7 @@ def child(size: Size, *, bounded: bool) -> dict[str, float]:
         words = {
             "ledger": {"path": f"{folder}/bench.ledger", "epsilon": 100, "delta": 1e-3},
             "unit": {"person": "user_id"},
-            "engine": {"kind": "duckdb", "memory": f"{size.memory}MB", "spill": str(spill)},
+            "engine": {"kind": "duckdb", "memory": f"{size.memory}MB", "spill": str(spill), "threads": usable()},
             "tables": {"t": known},
         }
         db, began, runs = dp.connect(words), time.perf_counter(), []

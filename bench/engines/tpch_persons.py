@@ -53,6 +53,8 @@ class Runs:
     private: float = float("inf")
     plain: float = float("inf")
     said: str = ""
+    exact: bool = False
+    """Whether all of it is public."""
 
     @property
     def median(self) -> float:
@@ -98,6 +100,9 @@ def repeated(
                 raise
             runs.delta = tpch.DELTA
             answer, seconds = asked(text, declared, runs.delta, bounds)
+        if answer is not None and not answer.noisy:
+            runs.exact = True
+            break
         start = time.perf_counter()
         truth.execute(text).fetchall()
         runs.plain = min(runs.plain, time.perf_counter() - start)
@@ -112,8 +117,8 @@ def repeated(
 
 def error_of(answer: Any, whole: list[tuple[Any, ...]]) -> float:
     """The median relative error over groups and columns. Without a group, everything is lost."""
-    names = [output.name for output in answer.question.outputs]
-    keys = [place for place, name in enumerate(names) if f"{name}_error" not in answer.table.column_names]
+    names = answer.names
+    keys = [place for place, name in enumerate(names) if name not in answer.noisy]
     true = tpch.by_key(whole, keys)
     noisy = tpch.by_key([tuple(row[name] for name in names) for row in answer.table.to_pylist()], keys)
     errors = [
@@ -157,6 +162,8 @@ def main() -> None:
             bounded = [
                 repeated(text, folder, truth, WITH_BOUNDS, bare=False, bounds=bounds) for bounds in ({}, query.bounds)
             ]
+            if bounded[0].exact:
+                continue
             is_goal = query.number in GOALS and (kind == "totals" or not query.totals)
             many = words.repeat * (3 if is_goal else 1)
             try:
@@ -190,7 +197,8 @@ def main() -> None:
     )
     verdict(goals)
     notes(
-        """Queries 3 and 10 group by the order and by the customer: no group has enough people to be shown.""",
+        """Queries 3 and 10 group by the order and by the customer: no group has enough people to be shown. Queries 2,
+        11 and 16 ask public tables only: they are exact, and left out.""",
         """The goals were set by a simulation of the same mechanism on the same data, and the constants of the search
         were chosen on other, made-up people (see the section on clipping).""",
     )

@@ -16,7 +16,7 @@ import discreet as dp
 from discreet.sql.measuring.clipped import holding, read_clipped, read_norms
 from discreet.sql.measuring.groups import Groups
 from discreet.sql.planner import Planner
-from discreet.sql.pricing.clipping import LARGEST, Clip, to_center, with_centers
+from discreet.sql.pricing.clipping import LARGEST, Clip, with_centers
 from discreet.sql.question import OPEN
 from discreet.sql.schema import Column, Schema, Table
 
@@ -170,7 +170,7 @@ def _in_steps(clip: Clip, n: int, total: int) -> int:
 def prepared(planner: Planner, text: str) -> Any:
     """The plan of a question whose means have centers."""
     plan = planner.plan(text, epsilon=1, delta=0)
-    centers = {part: Fraction(37, 4) for part in to_center(plan.question)}
+    centers = {part: Fraction(37, 4) for part in planner.to_center(plan.question, plan.terms)}
     return planner.priced(with_centers(plan.question, centers), plan.terms) if centers else plan
 
 

@@ -28,8 +28,9 @@ from discreet.sql.measuring.groups import groups_of
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.pricing import clipping as rules
-from discreet.sql.pricing.clipping import Clip, Clipping, to_center, with_centers
+from discreet.sql.pricing.clipping import Clip, Clipping, with_centers
 from discreet.sql.schema import Column, Schema, Table
+from discreet.sql.settling import settle
 
 ADDED, REPLACED = dp.person("pid"), dp.person("pid", neighbors="replace")
 TYPES = {"pid": pa.int64(), "k": pa.string(), "x": pa.float64()}
@@ -43,7 +44,8 @@ PEOPLE = "SELECT k, COUNT(DISTINCT pid) AS n, COUNT(*) AS m FROM t GROUP BY k"
 SUM = "SELECT k, SUM(x) AS s FROM t GROUP BY k"
 BOTH = "SELECT k, COUNT(*) AS n, SUM(x) AS s FROM t GROUP BY k"
 MEAN = "SELECT AVG(x) AS m FROM t"
-QUESTIONS = [COUNT, PEOPLE, SUM, BOTH, MEAN]
+WITHIN = "SELECT AVG(LEAST(GREATEST(x, -2), 20)) FILTER (WHERE k = 'a') AS m FROM t"
+QUESTIONS = [COUNT, PEOPLE, SUM, BOTH, MEAN, WITHIN]
 FEW, MANY, WIDE, SIGNED, ODD, ROUND = (
     [("a", 1.0)],
     [("a", 3.0)] * 40,
@@ -71,7 +73,7 @@ def opened(people: list[Any], unit: Any) -> Planner:
 def planned(planner: Planner, text: str, delta: float = 0) -> Plan:
     """The plan, with centers for means, and with few limits to choose from."""
     plan = planner.plan(text, epsilon=2, delta=delta)
-    centers = {part: Fraction(11, 4) for part in to_center(plan.question)}
+    centers = {part: Fraction(11, 4) for part in planner.to_center(plan.question, plan.terms)}
     plan = planner.priced(with_centers(plan.question, centers), plan.terms) if centers else plan
     assert plan.clipping is not None
     limits = tuple(own if len(own) == 1 else _few(own) for own in plan.clipping.limits)
@@ -298,6 +300,24 @@ def test_mutant_one_search_is_charged_for_all_kinds(monkeypatch):
         _check_charge_of_search(BOTH, ADDED)
 
 
+def _check_charge_of_center() -> None:
+    """The center, the search and the answer together cost what was asked for."""
+    plan = opened([FEW], ADDED).plan(WITHIN, epsilon=2, delta=0)
+    first = [bound.guarantee.largest_loss for bound in plan.automatic]
+    if len(first) != 2 or sum(map(exactly, first)) + plan.clipping.left > 2:
+        raise NotPrivate("what is found first is not taken off what is left for the answer")
+
+
+def test_the_center_is_charged():
+    _check_charge_of_center()
+
+
+def test_mutant_the_center_is_not_taken_off(monkeypatch):
+    monkeypatch.setattr(Planner, "_share_of_centers", lambda own, question, terms: (Fraction(1, 10), terms))
+    with pytest.raises(NotPrivate):
+        _check_charge_of_center()
+
+
 def test_a_person_without_a_value_adds_nothing():
     """Engines leave NULL out of least and greatest: such a person would add the end of the range."""
     found = read([[("a", None)]], SUM, ADDED, "L1")
@@ -309,6 +329,51 @@ def test_limits_are_public_or_released():
     plan = opened([MANY], ADDED).plan(BOTH, epsilon=1, delta=0)
     assert plan.clipping.limits == opened([], ADDED).plan(BOTH, epsilon=1, delta=0).clipping.limits
     assert rules.LARGEST**2 < 2**62
+
+
+def settled(text: str, epsilon: float, **declared: Any) -> Plan:
+    """The plan after all is found, for 500 people with two values near 300 each."""
+    columns = COLUMNS | {"x": replace(COLUMNS["x"], between=(0.0, 100_000.0))}
+    people = [[("a", 290.0 + number % 10), ("b", 310.0 + number % 7)] for number in range(500)]
+    planner = opened(people, ADDED)
+    table = Table(name="t", columns=columns, person="pid", **declared)
+    planner = replace(planner, schema=Schema(unit=ADDED, tables={"t": table}))
+    with holding(planner.engine) as pairs:
+        return settle(planner, planner.plan(text, epsilon=epsilon, delta=0), pairs=pairs)
+
+
+def test_the_middle_of_a_declared_range_is_not_the_center():
+    """Where rows are not declared: a range that is much wider than the values must not make a mean worse."""
+    plan = settled(MEAN, 20)
+    [measure] = [one for one in plan.question.measures if one.kind == "sum"]
+    assert 295 < measure.center < 312
+    ends = (measure.center + measure.step * end for end in (measure.lowest, measure.highest))
+    assert [*ends] == [0, 100_000]
+    assert max(float(size / unit) for size, unit in zip(plan.clip.sizes, (1, 1 / measure.step), strict=True)) < 500
+    assert float(plan.spent_first + plan.clipping.left) == pytest.approx(20)
+
+
+def test_a_center_that_was_found_is_within_the_range():
+    """Noise may choose any point of the grid."""
+    planner = opened([FEW], ADDED)
+    plan = planner.plan(WITHIN, epsilon=1, delta=0)
+    [part] = planner.to_center(plan.question, plan.terms)
+    found = planner.center_of_people(plan, part, None).value
+    assert [float(found(place)) for place in (-2 * 10**6, 0, 2 * 10**6)] == [-2, 0, 20]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT AVG(x > 3) AS m FROM t",
+        "SELECT AVG(x) AS m, STDDEV(x) AS s FROM t",
+        "SELECT SUM(x) AS s FROM t",
+    ],
+)
+def test_a_center_that_would_not_help_is_not_found(text):
+    """Of yes and no, of a mean that has its sums in common with a spread, and of a total."""
+    assert not any(one.startswith("the center") for one in settled(text, 20).found)
+    assert not any(one.startswith("the center") for one in settled(MEAN, 20, rows_per_person=2).found)
 
 
 def test_whole_numbers_may_be_small():

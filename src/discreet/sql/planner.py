@@ -114,8 +114,7 @@ class Planner:
         missing = columns_to_find(asked.relation, asked.bounded, asked.unranged)
         slack = self.delta_per_question if delta is None else delta
         terms = Terms(0 if epsilon is None else epsilon, slack, weights, validate_bounds(bounds))
-        number = len(missing) + len(asked.uncentered)
-        number += self.wants_groups(asked, terms) + self.wants_rows(asked, terms)
+        number = len(missing) + len(asked.uncentered) + self.wants_groups(asked, terms) + self.wants_rows(asked, terms)
         if within is not None:
             if number or self._depends_on_people(asked, terms):
                 raise NotAllowed(
@@ -136,15 +135,23 @@ class Planner:
         plan = replace(self._computable(asked, left), goal=goal, each_bound=each, each_center=each_center)
         plan = replace(plan, automatic=self._automatic(plan, missing))
         chosen = 0 if goal is None else exactly(goal.epsilon)
-        return replace(plan, spent_first=number * each + chosen + _for_limits(plan))
+        return replace(plan, spent_first=number * each + chosen + self._for_limits(plan))
 
     def _share_of_centers(self, question: Question, terms: Terms) -> tuple[Fraction, Terms]:
         """The ε for the center of each mean, and what is left after all of them."""
-        if not (means := to_center(question)):
+        if not (means := self.to_center(question, terms)):
             return Fraction(0), terms
         share = share_centered(self._number_of_groups(question, terms) * len(question.measures))
         each = significant(check_epsilon(terms.epsilon) * share / len(means), up=False)
         return each, terms.without(len(means) * each)
+
+    def to_center(self, question: Question, terms: Terms) -> tuple[int, ...]:
+        """The sums, by position, whose centers are found for a mean."""
+        return to_center(question, self._rows_known(question, terms))
+
+    def _for_limits(self, plan: Plan) -> Fraction:
+        """The ε for the centers of all means and the limits on people."""
+        return len(self.to_center(plan.question, plan.terms)) * plan.each_center + (plan.searched or 0)
 
     def divided_again(self, plan: Plan, question: Question) -> Plan:
         """The plan with ε divided between limits and the answer for the groups of this question, if they are fewer than
@@ -152,11 +159,11 @@ class Planner:
         """
         if self._number_of_groups(question, plan.terms) >= self._number_of_groups(plan.question, plan.terms):
             return plan
-        centers = len(to_center(plan.question)) * plan.each_center
+        centers = len(self.to_center(plan.question, plan.terms)) * plan.each_center
         each_center, terms = self._share_of_centers(question, plan.terms.without(-centers))
         again = replace(plan, terms=terms, each_center=each_center)
         again = replace(again, clipping=self.priced(question, terms).clipping)
-        return replace(again, spent_first=plan.spent_first - _for_limits(plan) + _for_limits(again))
+        return replace(again, spent_first=plan.spent_first - self._for_limits(plan) + self._for_limits(again))
 
     def read(
         self,
@@ -195,7 +202,7 @@ class Planner:
         found += [self.center_of_rows(plan, place) for place in range(len(question.uncentered))]
         found += [self.choice_of_keys(plan)] if plan.goal is not None else []
         found += [self.bound_on_rows(plan)] if self.wants_rows(question, plan.terms) else []
-        found += [self.center_of_people(plan, part, None) for part in to_center(question)]
+        found += [self.center_of_people(plan, part, None) for part in self.to_center(question, plan.terms)]
         if plan.clipping is not None and plan.clipping.searched:
             found.append(self.limits(plan, None))
             found += [self.roots(plan, plan.clipping.example(), None)] if plan.clipping.may_be_gaussian else []
@@ -309,8 +316,7 @@ class Planner:
 
     def _is_clipped(self, question: Question, terms: Terms) -> bool:
         """Whether people are clipped: the declarations do not bound all that one person adds."""
-        one = clipping_of(question, self.schema.unit, 1, self._rows_known(question, terms), Fraction(1))
-        return one is not None
+        return clipping_of(question, self.schema.unit, 1, self._rows_known(question, terms), Fraction(1)) is not None
 
     def _rows_known(self, question: Question, terms: Terms) -> int | None:
         """How many rows of one unit are used, if it is known."""
@@ -441,8 +447,7 @@ class Planner:
 
     def bound_on_rows(self, plan: Plan) -> AutomaticBound:
         """How the rows of one person are bounded that are chosen, and not added."""
-        number = self._number_of_groups(plan.question, plan.terms)
-        terms = plan.terms
+        terms, number = plan.terms, self._number_of_groups(plan.question, plan.terms)
         search = support_bound if counts_values_only(plan.question) else rows_bound
         return search(plan.question, self.schema.unit, number, terms.bounds, plan.each_bound, terms.epsilon)
 
@@ -455,7 +460,7 @@ class Planner:
 
         def means() -> Any:
             assert pairs is not None
-            assert plan.clipping is not None  # a value without a range is clipped
+            assert plan.clipping is not None  # only what is limited has a center to find
             return read_means(pairs, plan.question, plan.clipping, plan.question.measures[part])
 
         return middle_of(plan.question, part, self.schema.unit, plan.each_center, means)
@@ -588,11 +593,6 @@ class Planner:
         known_before = old_text is not None and lasting and parts_read(relation) is None
         old = Identity(question=str(old_text), **facts) if known_before else None
         return Identity(question=exact_text(asked), lasting=lasting, before=old, **facts)
-
-
-def _for_limits(plan: Plan) -> Fraction:
-    """The ε for the centers of all means and the limits on people."""
-    return len(to_center(plan.question)) * plan.each_center + (plan.searched or 0)
 
 
 def new_opening() -> str:

@@ -15,7 +15,7 @@ from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.pricing.automatic_bounds import AutomaticBound, columns_to_find
 from discreet.sql.pricing.centers import FARTHEST
-from discreet.sql.pricing.clipping import Clip, to_center, with_centers
+from discreet.sql.pricing.clipping import Clip, with_centers
 from discreet.sql.pricing.found_rows import counts_values_only
 from discreet.sql.pricing.key_choice import with_shown
 from discreet.sql.question import Bounds, Question
@@ -89,7 +89,7 @@ class _Settling:
     def _center_means(self, after: Plan) -> Question:
         """The question after the centers of all means are found."""
         known, centers = replace(after, each_center=self.plan.each_center), {}
-        for part in to_center(after.question):
+        for part in self.planner.to_center(after.question, after.terms):
             middle = self.planner.center_of_people(known, part, self.pairs)
             centers[part] = self._find(middle)
             _check_center(float(centers[part]))

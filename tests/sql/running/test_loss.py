@@ -35,6 +35,16 @@ def test_the_tail_of_two_noises(ratio, tail):
     assert abs(above - tail) < 5 * spread
 
 
+@pytest.mark.parametrize("tail", [0.495, 0.1, 1e-6, 1e-30])
+def test_the_tail_is_exact_for_every_ratio(tail):
+    """Also near 1, where the formula divides by almost nothing, and for a noise next to which the other is nothing."""
+    ratio = np.concatenate([np.logspace(-8, 8, 1000), np.linspace(0.9, 1.1, 1001) + 1e-4])
+    found = _tail_of_two(ratio, tail)
+    with np.errstate(under="ignore"):
+        above = (ratio**2 * np.exp(-found / ratio) - np.exp(-found)) / (2 * (ratio**2 - 1))
+    assert above == pytest.approx(np.full(len(ratio), tail), rel=1e-6)
+
+
 def test_the_tail_of_one_noise_is_that_of_laplace():
     """A part of 0 adds no second noise, and no warning."""
     assert float(_tail_of_two(np.array([0.0]), 0.05)[0]) == pytest.approx(np.log(0.5 / 0.05))

@@ -104,3 +104,28 @@ def test_of_statements_only_the_rows_that_are_shown_count(clinic):
         assert [one.split(" the ")[0] for one in said_by(answer)] == ["In 1 of 2 rows"] * many
     top = "SELECT COUNT(*) AS n FROM visits WHERE cost < (SELECT 100 + COUNT(*) FROM visits WHERE city = 'empty 3')"
     assert said_by(clinic.sql(top, epsilon=1)) == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("city = 'haifa'", ["'haifa' is not among the declared choices of city. Did you mean Haifa?"]),
+        ("city IN ('Lod', 'Zzz') OR 'Zzz' <> city", ["'Zzz' is not among the declared choices of city."]),
+        ("city = 'Lod' AND age = 7 AND lower(city) = 'lod' AND name = 'x'", []),
+    ],
+)
+def test_a_value_that_is_not_declared_is_told_before_and_after(condition, said):
+    """It is not refused: rows may have it. What is told depends on the declarations only."""
+    columns = {"city": {"choices": ["Haifa", "Lod"]}, "age": {"between": [0, 9]}}
+    rows = pa.table({"pid": [1, 2], "city": ["Haifa", "haifa"], "age": [3, 4], "name": ["x", "y"]})
+    table = {"source": rows, "rows_per_person": 1, "columns": columns}
+    policy = {"ledger": {"path": ":memory:", "epsilon": 10}, "unit": {"person": "pid"}, "tables": {"people": table}}
+    with dp.connect(policy) as db:
+        for text in (
+            f"SELECT COUNT(*) AS n FROM people WHERE {condition}",
+            f"SELECT COUNT(*) FILTER (WHERE {condition}) AS n, SUM(CASE WHEN {condition} THEN age END) AS a FROM people",
+        ):
+            assert [one for one in db.sql(text, epsilon=1).notes if "declared choices" in one] == said
+            plan = db.explain(text, epsilon=1)
+            assert all(one in plan for one in said)
+            assert ("look at" in plan) is bool(said)

@@ -1,8 +1,8 @@
-"""Centers: where the values lie that a question averages, if no range is declared.
+"""Centers: where the values lie that a question averages, if limits are found.
 
-A mean is computed about the median of people's own means. For a variance, which adds squares, two private quartiles of
-the values, one value per person, give a center and a spread before the rows are read. A value far outside is moved to
-the ends of a range that is a thousand times as wide.
+A mean is computed about the median of people's own means, within a range if one is declared. For a variance of values
+without a range, which adds squares, two private quartiles of the values, one value per person, give a center and a
+spread before the rows are read. A value far outside is moved to the ends of a range that is a thousand times as wide.
 """
 
 from __future__ import annotations
@@ -47,13 +47,14 @@ def middle_of(question: Question, part: int, unit: Unit, epsilon: Fraction, mean
     measure, far = question.measures[part], PER_OCTAVE * OCTAVES
     median = Quantile.for_guarantee(Pure(epsilon=epsilon), space=Integers(-far, far), unit=unit)
     assert measure.value is not None
+    low, high = (measure.center + measure.step * end for end in (measure.lowest, measure.highest))
     return AutomaticBound(
         f"the center of {describe(measure.value)}",
         question.relation,
-        lambda engine: places_of(means() * float(measure.step)),
+        lambda engine: places_of(means() * float(measure.step) + float(measure.center)),
         median,
         median.sensitivity(unit),
-        lambda place: Fraction(_number_at(int(place))),
+        lambda place: min(max(Fraction(_number_at(int(place))), low), high),
         question,
         details=(measure.value, measure.where),
     )

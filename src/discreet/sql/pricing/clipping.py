@@ -442,12 +442,21 @@ class ClippedLevels:
         return max((level.error(confidence, values=values) for level in self.levels), key=float)
 
 
-def to_center(question: Question) -> tuple[int, ...]:
-    """The sums, by position, that are averaged, and whose values nobody knows the range of."""
+def to_center(question: Question, rows: int | None) -> tuple[int, ...]:
+    """The sums, by position, that are averaged, and whose limits are found: nobody knows the range of their values or,
+    without a number of `rows`, how many of these one person has. The middle of a declared range may be far from all
+    values. Spreads and pairs have centers of their own.
+    """
     means = {aggregate.parts[1] for aggregate in question.aggregates if aggregate.kind == "mean"}
-    centered = set(question.uncentered)  # before the rows are read, for a variance
-    opened = [part for part in means if question.measures[part].is_open]
-    return tuple(sorted(part for part in opened if question.measures[part].value not in centered))
+    others = {part for aggregate in question.aggregates if aggregate.kind != "mean" for part in aggregate.parts}
+    centered = {*question.uncentered, *question.centered}  # before the rows are read
+
+    def is_far(part: int) -> bool:
+        value = question.measures[part].value
+        within = rows is None and part not in others and value is not None and value.type != "boolean"
+        return value not in centered and (question.measures[part].is_open or within)
+
+    return tuple(sorted(filter(is_far, means)))
 
 
 def with_centers(question: Question, centers: Mapping[int, Fraction]) -> Question:
@@ -455,8 +464,9 @@ def with_centers(question: Question, centers: Mapping[int, Fraction]) -> Questio
     measures, place = list(question.measures), {}
     for part, center in centers.items():
         known = measures[part]
-        shift = round(center / known.step)
-        moved = replace(known, center=shift * known.step, lowest=known.lowest - shift, highest=known.highest - shift)
+        shift = round((center - known.center) / known.step)
+        middle = known.center + shift * known.step
+        moved = replace(known, center=middle, lowest=known.lowest - shift, highest=known.highest - shift)
         place[part] = len(measures)
         measures.append(moved)
     aggregates = tuple(
@@ -508,7 +518,7 @@ def clipping_of(
     limits = tuple(tuple(_limits(measures, rows, question)) for measures in of_kinds)
     if rows is not None and all(len(own) == 1 for own in limits):
         return None
-    divisors = _only_divide(question) if groups == 1 else frozenset()
+    divisors = _only_divide(question, rows) if groups == 1 else frozenset()
     heavy = {n: weights[n] * (DIVISOR if n in divisors else 1) for n in basis.made_of}
     if searched is None:
         unknown = sum(len(own) > 1 for own in limits)
@@ -519,10 +529,10 @@ def clipping_of(
     return Clipping(basis, unit, limits, heavy, groups, epsilon, searched, delta, levels)
 
 
-def _only_divide(question: Question) -> frozenset[int]:
+def _only_divide(question: Question, rows: int | None) -> frozenset[int]:
     """The measures that only divide sums about centers that are found: numbers of values, for means and variances."""
-    near = {*question.uncentered, *question.centered}
-    total = [measure.is_open or measure.value in near for measure in question.measures]
+    near, means = {*question.uncentered, *question.centered}, to_center(question, rows)
+    total = [m.is_open or m.value in near or part in means for part, m in enumerate(question.measures)]
     uses = [(part, len(one.parts) > 1 and part == one.parts[0] and total[one.parts[1]])
             for one in question.aggregates for part in one.parts]  # fmt: skip
     return frozenset(part for part, _ in uses) - {part for part, divides in uses if not divides}

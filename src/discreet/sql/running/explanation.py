@@ -27,7 +27,7 @@ from discreet.sql.question import Aggregate, Output
 from discreet.sql.reading.aggregates import EXTREMES
 from discreet.sql.running.answer import receipts_text
 from discreet.sql.running.intervals import Columns
-from discreet.sql.running.notes import limits_of, number_of
+from discreet.sql.running.notes import limits_of, notes_on_values, number_of
 
 IMAGINED = (1_000, 100_000)
 """Where an error depends on the size of a group, it is shown for groups with these numbers of rows."""
@@ -39,9 +39,9 @@ _WHOLE = """\
 No row is left out. Values outside their declared range are moved to its ends: errors are about what is left.
 Nothing was spent."""
 _CLIPPED = """\
-No bound is declared. The limits on what one person may add are found privately, and people above them are
-scaled down, all their numbers alike. The noise is stated in units of these limits. The answer says what the
-limits are, how many people exceed them, and includes an estimate of what they lose. Nothing was spent."""
+The limits on what one person may add are not all declared. They are found privately, and people above them
+are scaled down, all their numbers alike. The noise is stated in units of these limits. The answer says what
+the limits are, how many people exceed them, and includes an estimate of what they lose. Nothing was spent."""
 
 PUBLIC = """\
 This statement reads public tables only. It is answered exactly: it says nothing about anyone, so there is no
@@ -105,6 +105,8 @@ def explain_plan(
         described["then"] = (
             f"{data['remaining'] or 'nothing'} would remain" if data["fits"] else "does NOT fit the ledger"
         )
+    if wrong := notes_on_values(plan.question):
+        described["look at"] = " ".join(wrong)
     columns = [[c["name"], c["is"], _error_text(c)] for c in data["columns"]]
     measures = [[m["name"], f"{100 * m['share']:.3g}%", *_moved_and_noise(m)] for m in data["measures"]]
     expected = ["column", "is", f"expected error ({100 * confidence:.6g}%)"], columns

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidArgument, NotAllowed
-from discreet.sql.expressions import Call, Expr, Ref
+from discreet.sql.expressions import Call, Const, Expr, Ref, walk
 from discreet.sql.plan import Plan
 from discreet.sql.pricing.centers import describe
 from discreet.sql.pricing.clipping import Clipping, has_one_sign
@@ -17,6 +17,7 @@ from discreet.sql.pricing.price import Price
 from discreet.sql.pricing.relation import PerPerson, Scan, Windowed, parts_of, parts_read
 from discreet.sql.question import Measure, Question
 from discreet.sql.reading.aggregates import EXTREMES
+from discreet.sql.reading.suggested import did_you_mean
 from discreet.sql.reading.values.public_values import is_strict
 from discreet.sql.running.loss import Loss
 from discreet.sql.running.redrawn import has_extreme, has_rank
@@ -102,6 +103,7 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
     found = {*plan.question.uncentered, *plan.question.centered}
     if any(m.kind == "sum" and not m.is_open and m.value not in found for m in plan.question.measures):
         notes.append("Values outside their declared range are moved to its ends; that is not in the ±.")
+    notes += notes_on_values(plan.question)
     notes += _notes_on_parts(plan)
     if reasons := _reasons_to_leave_out(plan):
         notes.append(f"Left out: rows whose {', or whose '.join(reasons)}.")
@@ -199,6 +201,24 @@ def _note_on_unknown_errors(table: Any, errors: Mapping[str, str], notes: Sequen
         )
         if names
     )
+
+
+def notes_on_values(question: Question) -> list[str]:
+    """Values that are compared with a column, and that it is not declared to have: mostly typing errors."""
+    compared = [getattr(part, "condition", None) for part in parts_of(question.relation)]
+    compared += [expr for measure in question.measures for expr in (measure.where, measure.value)]
+    notes = []
+    for part in (part for expr in compared if expr is not None for part in walk(expr)):
+        match part:
+            case Call(op="eq" | "ne" | "in", args=args):
+                fields = [arg.field for arg in args if isinstance(arg, Ref)]
+                choices = fields[0].choices if len(fields) == 1 else None
+                for value in [arg.value for arg in args if isinstance(arg, Const)] if choices else []:
+                    if isinstance(value, str) and choices is not None and value not in choices:
+                        meant = did_you_mean(value, map(str, choices)).strip()
+                        said = f"'{value}' is not among the declared choices of {fields[0].name}."
+                        notes.append(f"{said} {meant}".strip())
+    return list(dict.fromkeys(notes))
 
 
 def _counted(plan: Plan) -> str:
