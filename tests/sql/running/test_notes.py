@@ -120,12 +120,12 @@ def test_a_value_that_is_not_declared_is_told_before_and_after(condition, said):
     rows = pa.table({"pid": [1, 2], "city": ["Haifa", "haifa"], "age": [3, 4], "name": ["x", "y"]})
     table = {"source": rows, "rows_per_person": 1, "columns": columns}
     policy = {"ledger": {"path": ":memory:", "epsilon": 10}, "unit": {"person": "pid"}, "tables": {"people": table}}
-    with dp.connect(policy) as db:
-        for text in (
-            f"SELECT COUNT(*) AS n FROM people WHERE {condition}",
-            f"SELECT COUNT(*) FILTER (WHERE {condition}) AS n, SUM(CASE WHEN {condition} THEN age END) AS a FROM people",
-        ):
-            assert [one for one in db.sql(text, epsilon=1).notes if "declared choices" in one] == said
-            plan = db.explain(text, epsilon=1)
-            assert all(one in plan for one in said)
-            assert ("look at" in plan) is bool(said)
+    db = dp.connect(policy)
+    for text in (
+        f"SELECT COUNT(*) AS n FROM people WHERE {condition}",
+        f"SELECT COUNT(*) FILTER (WHERE {condition}) AS n, SUM(CASE WHEN {condition} THEN age END) AS a FROM people",
+    ):
+        assert [one for one in db.sql(text, epsilon=1).notes if "declared choices" in one] == said
+        plan = db.explain(text, epsilon=1)
+        assert all(one in plan for one in said)
+        assert ("look at" in plan) is bool(said)
