@@ -53,7 +53,7 @@ from discreet.sql.pricing.found_rows import counts_values_only, rows_bound, supp
 from discreet.sql.pricing.key_choice import SMALL, check_votes, chooses_first, has_open_keys, key_choice, need_delta
 from discreet.sql.pricing.levels import LevelShares, level_shares
 from discreet.sql.pricing.price import Price
-from discreet.sql.pricing.relation import Relation, Scan, parts_read
+from discreet.sql.pricing.relation import Relation, parts_read
 from discreet.sql.question import Bounds, Question
 from discreet.sql.reading.parse import Conditioned
 from discreet.sql.reading.select import RowsAsked, read_question, rows_in
@@ -177,10 +177,10 @@ class Planner:
         """
         return with_combinations(read_question(source, schema, ranges, chosen), schema, self.different)
 
-    def different(self, scan: Scan, fields: tuple[Field, ...]) -> list[tuple[Any, ...]] | None:
-        """The different values of some columns of a public table. None if there are too many."""
+    def different(self, rows: Relation, fields: tuple[Field, ...]) -> list[tuple[Any, ...]] | None:
+        """The different values of some columns in rows of a public table. None if there are too many."""
         listed = ", ".join(dict.fromkeys(self.engine.dialect.quote(field.id) for field in fields))
-        text = f"SELECT DISTINCT {listed} FROM ({rows_of(scan, self.engine)}) AS one LIMIT {MOST_GROUPS_SHOWN + 1}"
+        text = f"SELECT DISTINCT {listed} FROM ({rows_of(rows, self.engine)}) AS one LIMIT {MOST_GROUPS_SHOWN + 1}"
         found = self.engine.rows(text)
         return found if len(found) <= MOST_GROUPS_SHOWN else None
 

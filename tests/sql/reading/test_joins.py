@@ -63,3 +63,40 @@ def test_no_row_stops_a_join_or_a_union(far):
         union = "SELECT COUNT(*) AS c FROM (SELECT t FROM a UNION ALL SELECT ts FROM b) u"
         assert rows_of(database, union) == [(3 + len(extra),)]
     assert seen == [[(1,)]] * 6
+
+
+CITIES = pa.table(
+    {
+        "city": ["Haifa", "Lod", "Eilat", "Paris", None],
+        "country": ["il", "il", "il", "fr", "il"],
+        "people": [300, 80, None, 2000, 1],
+    }
+)
+PAIRS = "FROM visits v JOIN cities c ON v.city = c.city"
+
+
+@pytest.mark.parametrize("rows", [[], ["Haifa", "Paris", None, "il", "Nowhere"]])
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        (f"SELECT v.city, COUNT(*) {PAIRS} WHERE c.country = 'il' GROUP BY 1", ["Haifa", "Lod", "Eilat"]),
+        (f"SELECT v.city, COUNT(*) {PAIRS} AND c.people > 100 GROUP BY 1", ["Haifa", "Paris"]),
+        (f"SELECT c.country, COUNT(*) {PAIRS} WHERE c.people > 1000 GROUP BY 1", ["fr"]),
+        (f"SELECT v.city, COUNT(*) {PAIRS} WHERE c.country = 'il' OR v.age > 3 GROUP BY 1", "all"),
+        (f"SELECT v.city, COUNT(*) {PAIRS.replace('JOIN', 'LEFT JOIN')} AND c.country = 'il' GROUP BY 1", "all"),
+        (f"SELECT v.city, COUNT(*) {PAIRS} WHERE c.country = 'de' GROUP BY 1", "all"),  # no group would be no answer
+    ],
+)
+def test_a_condition_on_a_public_table_leaves_its_groups_out(text, groups, rows):
+    """Only public rows say which groups there are: private ones change nothing."""
+    visits = pa.table(
+        {
+            "pid": pa.array(range(len(rows)), pa.int64()),
+            "city": pa.array(rows, pa.string()),
+            "age": pa.array([7] * len(rows), pa.int64()),
+        }
+    )
+    said = {"rows_per_person": 1, "columns": {"city": {"choices": ["Haifa", "Lod", "Eilat", "Paris"]}}}
+    database = connected({"visits": (visits, said), "cities": (CITIES, {"public": True})}, unit={"person": "pid"})
+    shown = database.sql(text, epsilon=1).table.column(0).to_pylist()
+    assert shown == (["Haifa", "Lod", "Eilat", "Paris"] if groups == "all" else groups)

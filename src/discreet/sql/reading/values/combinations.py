@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from discreet.mechanisms.selection.threshold import order_of
-from discreet.sql.expressions import Field, Ref, conjuncts
+from discreet.sql.expressions import Expr, Field, Ref, call, conjuncts
 from discreet.sql.measurement import identity_of
 from discreet.sql.pricing.relation import Join, Relation, Scan, Where, parts_of
 from discreet.sql.question import Key, Question
@@ -21,8 +21,8 @@ from discreet.sql.schema import Schema
 Combinations = tuple[tuple[Any, ...], ...]
 Part = tuple[tuple[int, ...], Combinations]
 """Keys by position, and the combinations of their values."""
-ReadPublic = Callable[[Scan, tuple[Field, ...]], list[tuple[Any, ...]] | None]
-"""The different values of some columns of a public table. None if there are too many."""
+ReadPublic = Callable[[Relation, tuple[Field, ...]], list[tuple[Any, ...]] | None]
+"""The different values of some columns in the rows of a public table. None if there are too many."""
 
 
 def with_combinations(question: Question, schema: Schema, read: ReadPublic) -> Question:
@@ -78,8 +78,10 @@ class _Parts:
                 )
 
     def _in_public_tables(self, keys: Mapping[int, Key]) -> Iterator[Part]:
-        """Columns of one public table that is joined, or that must be equal to them."""
-        scans, equal = _joined(self.question.relation)
+        """Columns of one public table that is joined, or that must be equal to them, in the rows of it that the
+        question leaves in.
+        """
+        scans, equal, conditions = _joined(self.question.relation)
         for scan in scans:
             own: dict[int, Field] = {}
             for place, key in keys.items():
@@ -87,7 +89,9 @@ class _Parts:
                 here = [field for field in same if field in scan.fields]
                 if here:
                     own[place] = here[0]
-            rows = self.read(scan, tuple(own.values())) if own else None
+            told = [one for one in conditions if set(one.fields()) <= set(scan.fields)]
+            kept = Where(scan, call("and", *told)) if told else scan
+            rows = self.read(kept, tuple(own.values())) if own else None
             if rows:
                 yield self._part(keys, list(own), rows)
 
@@ -123,20 +127,23 @@ def _origin(key: Key) -> tuple[str, str] | None:
     return key.expr.field.origin if isinstance(key.expr, Ref) else None
 
 
-def _joined(relation: Relation) -> tuple[list[Scan], dict[Field, list[Field]]]:
-    """The public tables of which every row of a relation has a row, and which fields of them equal others."""
+def _joined(relation: Relation) -> tuple[list[Scan], dict[Field, list[Field]], list[Expr]]:
+    """The public tables of which every row of a relation has a row, which fields of them equal others, and the
+    conditions that hold for all rows.
+    """
     match relation:
         case Scan() if relation.public:
-            return [relation], {}
-        case Where(source=source):
-            return _joined(source)
-        case Join(left=left, right=right, kind="inner", pairs=pairs):
-            scans, equal = _joined(left)
-            more, other = _joined(right)
+            return [relation], {}, []
+        case Where(source=source, condition=condition):
+            scans, equal, conditions = _joined(source)
+            return scans, equal, [*conditions, *conjuncts(condition)]
+        case Join(left=left, right=right, kind="inner", pairs=pairs, condition=condition):
+            scans, equal, conditions = _joined(left)
+            more, other, further = _joined(right)
             equal = equal | other
             for one, two in pairs:
                 equal = equal | {one: [*equal.get(one, []), two], two: [*equal.get(two, []), one]}
-            return [*scans, *more], equal
+            return [*scans, *more], equal, [*conditions, *further, *conjuncts(condition)]
         case Join(left=left, kind="left"):
             return _joined(left)
-    return [], {}
+    return [], {}, []
