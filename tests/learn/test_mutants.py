@@ -134,8 +134,8 @@ def a_nan_is_large_and_not_clipped(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(summing, "flags_to_numbers", lambda flags, like: np.ones(len(flags)))
     sound = Examples._whole
 
-    def whole(self: Any, rows: Any, goal: Any, offset: Any, scale: Any) -> Any:
-        return sound(self, np.where(np.isnan(rows), 1e6, rows), goal, offset, scale)
+    def whole(self: Any, rows: Any, *given: Any) -> Any:
+        return sound(self, np.where(np.isnan(rows), 1e6, rows), *given)
 
     patch.setattr(Examples, "_whole", whole)
     patch.setattr(summing._Step, "clipped", lambda self, z, y, inverse: self.loss.derivative(z[0], y)[None, :])

@@ -62,9 +62,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser(install: Any) -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
+    install(lambda: shutil.which("chromium"), "chromium")
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         yield running
