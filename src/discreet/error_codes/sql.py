@@ -142,10 +142,10 @@ PEOPLE = {
         "`SELECT COUNT(DISTINCT person_id) FROM visits`",
     ),
     "sql-no-bounds": Explained(
-        "`SELECT MEDIAN(CAST(note AS DOUBLE)) FROM visits`, as no range of note is declared",
-        "A quantile is chosen from a public grid, and without a range there is none. A range above 1e15 is too large.",
-        "`SELECT MEDIAN(LEAST(GREATEST(CAST(note AS DOUBLE), 0), 2000)) FROM visits`, or `between = [0, "
-        "1000]` in the policy",
+        "`SELECT MEDIAN(cost * 1e15) FROM visits`, or an average without a range where rows are protected",
+        "A range above 1e15 is too large. Where rows are protected, or one row is used several times, the ranges of "
+        "averaged and summed values must be known.",
+        "`SELECT MEDIAN(LEAST(GREATEST(cost, 0), 2000)) FROM visits`, or `between = [0, 1000]` in the policy",
     ),
     "too-few-people": Explained(
         "`SUM(cost)` of a few dozen people, at a small ε",

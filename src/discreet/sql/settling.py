@@ -68,7 +68,7 @@ class _Settling:
         return replace(after, found=tuple(self.found), spent_first=plan.spent_first)
 
     def _center_rows(self, question: Question, schema: Schema, chosen: Mapping[Origin, Any]) -> Question:
-        """The question after the centers of all values are found whose squares it adds."""
+        """The question after the ranges of values are found whose squares it adds, or from which it chooses."""
         ranges = {}
         for place, value in enumerate(question.uncentered):
             bound = self.planner.center_of_rows(replace(self.plan, question=question), place)

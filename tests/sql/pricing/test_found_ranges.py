@@ -130,6 +130,52 @@ def test_a_sum_of_too_few_people_has_no_error() -> None:
     pytest.fail("nothing was mostly noise in 20 answers")
 
 
+TOTALS = "(SELECT person, SUM(cost) AS total FROM visits GROUP BY person) AS t"
+
+
+def test_a_quantile_of_computed_values_finds_its_range() -> None:
+    """A total of each person has no column that tells its range. Once, only its average was answered."""
+    totals = COSTS.reshape(-1, 2).sum(axis=1)
+    answer = clinic().sql(f"SELECT MEDIAN(total) AS m, QUANTILE_CONT(total, 0.9) AS q FROM {TOTALS}", epsilon=9)
+    for name, share in (("m", 0.5), ("q", 0.9)):
+        value, low, high = one(answer, name)
+        assert low <= np.quantile(totals, share) <= high, name
+        assert high - low < value, name
+    assert any("the center of total" in note for note in answer.notes)
+
+
+def test_the_range_of_computed_values_is_paid_for_first() -> None:
+    plan = clinic().plan(f"SELECT MEDIAN(total) AS m FROM {TOTALS}", epsilon=1)
+    assert [bound.what for bound in plan.automatic] == ["the center of total"]
+    database = clinic()
+    database.sql(f"SELECT MEDIAN(total) AS m FROM {TOTALS}", epsilon=1)
+    paid = [entry.guarantee for entry in database.ledger.entries()]
+    assert paid == [plan.automatic[0].guarantee, plan.price.guarantee]
+    assert all(one.largest_loss > 0.01 for one in paid)
+
+
+def test_too_few_people_for_the_range_of_computed_values_have_no_interval() -> None:
+    for _ in range(5):
+        answer = clinic(VISITS.slice(0, 6)).sql(f"SELECT MEDIAN(total) AS m FROM {TOTALS}", epsilon=0.5)
+        assert one(answer, "m")[1:] == (None, None)
+
+
+def test_a_quantile_of_computed_values_of_rows() -> None:
+    """Each row is one that is protected. If one may be used several times, the range must be declared."""
+    rows = pa.table({"a": COSTS, "b": COSTS[::-1] + 1})
+    connected = dp.connect(
+        {
+            "ledger": {"path": ":memory:", "epsilon": 1e6, "delta": 1e-3},
+            "unit": {"row": True},
+            "tables": {"t": {"source": rows}},
+        }
+    )
+    value, low, high = one(connected.sql("SELECT MEDIAN(a / b) AS m FROM t", epsilon=4), "m")
+    assert low <= np.median(COSTS / (COSTS[::-1] + 1)) <= high
+    with refuses(NotAllowed, "sql-no-bounds"):
+        connected.sql("SELECT MEDIAN(a / b) AS m FROM (SELECT * FROM t UNION ALL SELECT * FROM t) AS two", epsilon=4)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -1,8 +1,9 @@
 """Centers: where the values lie that a question averages, if limits are found.
 
 A mean is computed about the median of people's own means, within a range if one is declared. For a variance of values
-without a range, which adds squares, two private quartiles of the values, one value per person, give a center and a
-spread before the rows are read. A value far outside is moved to the ends of a range that is a thousand times as wide.
+without a range, which adds squares, and for a quantile of computed values, two private quartiles, one value per person,
+give a center and a spread before the rows are read. A value far outside is moved to the ends of a range that is a
+thousand times as wide.
 """
 
 from __future__ import annotations

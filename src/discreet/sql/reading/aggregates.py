@@ -52,8 +52,8 @@ Parts = tuple[AggregateKind, tuple[int, ...], bool, Type]
 class Aggregates:
     """The aggregates of one SELECT, in order of appearance. `bounded` are the fields whose ranges matter.
 
-    `ranges` were found privately for values whose variance is asked for. `uncentered` are those without one,
-    and `products` are values that are computed from both.
+    `ranges` were found privately for values whose variance is asked for, or a quantile if no column tells its range.
+    `uncentered` are those without one, and `products` are values that are computed from both.
     `unranged` are the columns whose quantiles are asked for, and whose ranges are not declared. `chosen` has the ranges
     that were found for them: a quantile is chosen from them, and sums of the same column do without.
     """
@@ -287,14 +287,16 @@ class Aggregates:
         return within if within[0] < within[1] else (within[0] - 1, within[1] + 1)
 
     def _range_to_center(self, node: exp.Expression, value: Expr) -> Range:
-        """The range of a value whose squares are added. If it is not known, it is found first."""
+        """The range of a value from its quartiles, if no declaration tells it. It is found first."""
         within = self._known_range(node, value)
         if within is None and value not in self.uncentered:
             self.uncentered.append(value)
         return within or DEFAULTS["number"]
 
     def _range_to_choose_from(self, node: exp.Expression, value: Expr) -> Range:
-        """The range of a value whose quantile is chosen. If a column has none, it is found first."""
+        """The range of a value whose quantile is chosen. If a column has none, it is found first, and if a computed value
+        has none, its own.
+        """
         within = self._known_range(node, value)
         if within is not None:
             return within
@@ -304,15 +306,10 @@ class Aggregates:
             known = {field: self.chosen.get(origins[field], DEFAULTS[field.type]) for field in undeclared}
             fields = {field: replace(field, between=between) for field, between in known.items()}
             within = self._checked(node, range_of(with_fields(value, fields)))
-            self.unranged |= set(origins.values())
-        if within is None:
-            self.sql.refuse(
-                node,
-                "The range of this value is not declared, so there is no grid to choose a quantile from.",
-                "Declare between = [low, high] for its columns in the policy, or write LEAST(GREATEST(x, low), high).",
-                code="sql-no-bounds",
-            )
-        return within
+            if within is not None:
+                self.unranged |= set(origins.values())
+                return within
+        return self._range_to_center(node, value)
 
     def _open_sum(self, value: Expr, where: Expr | None) -> int:
         step = _OPEN_STEP[value.type]
@@ -371,6 +368,7 @@ class Aggregates:
     def on_grid(self, of: exp.Expression) -> Measure:
         """The values of an expression, as integer steps of a public grid."""
         self._quantile(of, of, Fraction(1, 2), None)
+        assert not self.uncentered  # of columns only: their ranges are found as those of columns
         return self.measures[-1]
 
     def _quantile(self, node: exp.Expression, of: exp.Expression, share: Fraction, where: Expr | None) -> Parts:

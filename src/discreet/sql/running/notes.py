@@ -95,7 +95,7 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
             at_most += f" and {number_of(plan.bounds.groups, 'group')}"
         unit = plan.price.guarantee.protects
         who = "one person" if unit is None or unit.per is None else f"one person in one {unit.per}"
-        notes.append(f"The answer uses at most {at_most} of {who}; what lies beyond is not in the ±.")
+        notes.append(f"The answer uses at most {at_most} of {who}. All else is missing from it, and not in the ±.")
     if plan.question.levels:
         notes.append("The levels add up. A row without a key is the sum over all shown values of that key.")
         if plan.open_keys:
