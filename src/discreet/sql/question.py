@@ -91,11 +91,11 @@ class Question:
     """A whole statement. `source` is its syntax tree, `same` is its text without comments and in one layout, and
     `meaning` is the identity of what it measures. `bounded` are the fields whose declared ranges the answer depends on.
     Keys and measures are in canonical order. `key_order` has the positions of the keys as they were written.
-    `unranged` are the columns of quantiles whose ranges are not declared, `uncentered` the values of variances and the
-    computed values of quantiles, and `centered` those whose centers were found. `shown` are the groups that were
-    chosen, if their keys were not declared. What is done with released numbers: `having` chooses groups, `qualify` rows after windows, `distinct`
-    shows equal rows once, and `ties` also shows the rows that are equal to the last of a LIMIT. `levels` has the keys
-    of each level, by position, if the answer has several that add up.
+    `unranged` are the columns of quantiles whose ranges are not declared, `uncentered` the values of variances and
+    the computed values of quantiles, and `centered` those whose centers were found. `shown` are the groups that
+    were chosen, if their keys were not declared. What is done with released numbers: `having` chooses groups,
+    `qualify` rows after windows, `distinct` shows equal rows once, and `ties` also shows the rows that are equal to
+    the last of a LIMIT. `levels` has the keys of each level, by position, if the answer has several that add up.
     """
 
     text: str

@@ -92,7 +92,8 @@ class _Settling:
         for part in self.planner.to_center(after.question, after.terms):
             middle = self.planner.center_of_people(known, part, self.pairs)
             centers[part] = self._find(middle)
-            _check_center(float(centers[part]))
+            if after.question.measures[part].is_open:
+                _check_center(float(centers[part]))
             self.found.append(f"{middle.what}: {float(centers[part]):.4g}")
         return with_centers(after.question, centers) if centers else after.question
 

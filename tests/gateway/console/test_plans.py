@@ -38,6 +38,14 @@ def test_the_first_line_says_how_many_people_a_group_needs(clinic):
     assert not viewed(clinic, "SELECT COUNT(*) FROM visits").warnings
 
 
+def test_a_value_that_is_not_declared_is_warned_of():
+    rows = pa.table({"pid": range(9), "city": ["Rome"] * 9})
+    tables = {"visits": {"source": rows, "version": "1", "columns": {"city": {"choices": ["Rome", "Lod"]}}}}
+    one = dp.connect({"ledger": {"path": ":memory:", "epsilon": 9.0}, "unit": {"person": "pid"}, "tables": tables})
+    [said] = viewed(one, "SELECT COUNT(*) AS n FROM visits WHERE city = 'rome'").warnings
+    assert said == "'rome' is not among the declared choices of city. Did you mean Rome?"
+
+
 def test_a_median_without_declarations_is_not_promised_for_one_row(clinic):
     plan = viewed(clinic, "SELECT MEDIAN(cost) AS m FROM visits")
     assert "times the rows of one person" in plan.columns[0].error

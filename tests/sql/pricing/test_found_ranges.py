@@ -170,7 +170,7 @@ def test_a_quantile_of_computed_values_of_rows() -> None:
             "tables": {"t": {"source": rows}},
         }
     )
-    value, low, high = one(connected.sql("SELECT MEDIAN(a / b) AS m FROM t", epsilon=4), "m")
+    _, low, high = one(connected.sql("SELECT MEDIAN(a / b) AS m FROM t", epsilon=4), "m")
     assert low <= np.median(COSTS / (COSTS[::-1] + 1)) <= high
     with refuses(NotAllowed, "sql-no-bounds"):
         connected.sql("SELECT MEDIAN(a / b) AS m FROM (SELECT * FROM t UNION ALL SELECT * FROM t) AS two", epsilon=4)

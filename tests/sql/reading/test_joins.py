@@ -68,7 +68,7 @@ def test_no_row_stops_a_join_or_a_union(far):
 CITIES = pa.table(
     {
         "city": ["Haifa", "Lod", "Eilat", "Paris", None],
-        "country": ["il", "il", "il", "fr", "il"],
+        "country": ["il", "il", "il", "fr", "at"],
         "people": [300, 80, None, 2000, 1],
     }
 )
@@ -82,6 +82,7 @@ PAIRS = "FROM visits v JOIN cities c ON v.city = c.city"
         (f"SELECT v.city, COUNT(*) {PAIRS} WHERE c.country = 'il' GROUP BY 1", ["Haifa", "Lod", "Eilat"]),
         (f"SELECT v.city, COUNT(*) {PAIRS} AND c.people > 100 GROUP BY 1", ["Haifa", "Paris"]),
         (f"SELECT c.country, COUNT(*) {PAIRS} WHERE c.people > 1000 GROUP BY 1", ["fr"]),
+        (f"SELECT c.country, COUNT(*) {PAIRS} GROUP BY 1", ["fr", "il"]),  # no row has the city NULL of "at"
         (f"SELECT v.city, COUNT(*) {PAIRS} WHERE c.country = 'il' OR v.age > 3 GROUP BY 1", "all"),
         (f"SELECT v.city, COUNT(*) {PAIRS.replace('JOIN', 'LEFT JOIN')} AND c.country = 'il' GROUP BY 1", "all"),
         (f"SELECT v.city, COUNT(*) {PAIRS} WHERE c.country = 'de' GROUP BY 1", "all"),  # no group would be no answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,7 +107,7 @@ def view_plan(plan: Mapping[str, Any], settings: Settings) -> PlanView:
         groups="; ".join(filter(None, map(_groups, parts))),
         protects=str(parts[0]["protects"]) if parts else "",
         losses=list(dict.fromkeys(words for part in parts for words in _losses(part))),
-        warnings=[] if bought or not epsilon else [*_warnings(epsilon, settings), *_small_groups(parts, epsilon)],
+        warnings=[] if bought or not epsilon else list(dict.fromkeys(_warnings(parts, epsilon, settings))),
         questions=len(parts),
     )
 
@@ -165,26 +165,20 @@ def _losses(part: Mapping[str, Any]) -> list[str]:
     return said
 
 
-def _warnings(epsilon: float, settings: Settings) -> list[str]:
-    said = []
+def _warnings(parts: Sequence[Mapping[str, Any]], epsilon: float, settings: Settings) -> Iterator[str]:
     most, above = settings.question_most, settings.approve_above
     if most is not None and epsilon > most:
-        said.append(f"One question may cost at most ε = {float(most):g} here. This one would be refused.")
+        yield f"One question may cost at most ε = {float(most):g} here. This one would be refused."
     elif above is not None and epsilon > above:
-        said.append(f"Above ε = {float(above):g}, a second person must approve. Asking files a request.")
-    return said
-
-
-def _small_groups(parts: Sequence[Mapping[str, Any]], epsilon: float) -> list[str]:
-    """How many people a group needs to be shown, if its keys are not declared: the bar is known before anything is."""
-    said = []
+        yield f"Above ε = {float(above):g}, a second person must approve. Asking files a request."
     for part in parts:
+        yield from part.get("look_at", ())
+    for part in parts:  # how many people a group needs to be shown is known before anything is
         if enough := max(part.get("people_for_group", 0), part.get("smallest_group", 0)):
-            said.append(
+            yield (
                 f"At ε = {epsilon:g}, groups with fewer than about {float(f'{enough:.2g}'):,.0f} people are not shown. "
                 "To see smaller ones, spend more ε, or ask the owner to declare choices."
             )
-    return list(dict.fromkeys(said))
 
 
 def rounded(value: float) -> str:

@@ -9,6 +9,7 @@ thousand times as wide.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -23,11 +24,13 @@ from discreet.queries.space import Integers
 from discreet.sql.expressions import Expr, Range, Ref
 from discreet.sql.measuring.rows import rows_of, safe
 from discreet.sql.pricing.automatic_bounds import AutomaticBound
-from discreet.sql.question import Question
+from discreet.sql.question import Measure, Question
 
 PER_OCTAVE, OCTAVES, FINEST = 2**16, 62, 2**20
 """Quartiles are chosen on a grid: so many points for each doubling, from 1/FINEST on, over so many doublings. With more
 points, values that lie together far from 0 are told apart; but each doubling of them costs some people."""
+IN_RANGE = 2**14
+"""Where a range is declared, the center of a mean is chosen from so many equal steps of it."""
 WIDTH = 2**10
 """The range about the center, in units of the spread."""
 LARGEST = 1e15
@@ -45,20 +48,50 @@ def places_of(numbers: Any) -> Any:
 
 def middle_of(question: Question, part: int, unit: Unit, epsilon: Fraction, means: Callable[[], Any]) -> AutomaticBound:
     """How the center of a mean is found: as the median of people's own means, in the unit of the values."""
-    measure, far = question.measures[part], PER_OCTAVE * OCTAVES
-    median = Quantile.for_guarantee(Pure(epsilon=epsilon), space=Integers(-far, far), unit=unit)
+    measure = question.measures[part]
     assert measure.value is not None
-    low, high = (measure.center + measure.step * end for end in (measure.lowest, measure.highest))
+    grid = _All(measure) if measure.is_open else _Within(measure)
+    median = Quantile.for_guarantee(Pure(epsilon=epsilon), space=Integers(*grid.ends), unit=unit)
     return AutomaticBound(
         f"the center of {describe(measure.value)}",
         question.relation,
-        lambda engine: places_of(means() * float(measure.step) + float(measure.center)),
+        lambda engine: grid.places(means()),
         median,
         median.sensitivity(unit),
-        lambda place: min(max(Fraction(_number_at(int(place))), low), high),
+        lambda place: grid.number(int(place)),
         question,
         details=(measure.value, measure.where),
     )
+
+
+@dataclass(frozen=True)
+class _All:
+    """The grid of all numbers: finer about 0."""
+
+    measure: Measure
+    ends = (-PER_OCTAVE * OCTAVES, PER_OCTAVE * OCTAVES)
+
+    def places(self, means: Any) -> Any:
+        return places_of(means * float(self.measure.step) + float(self.measure.center))
+
+    def number(self, place: int) -> Fraction:
+        return Fraction(_number_at(place))
+
+
+@dataclass(frozen=True)
+class _Within:
+    """The grid of a declared range, with equal steps: few people can tell the part of it that the values are in."""
+
+    measure: Measure
+    ends = (0, IN_RANGE)
+
+    def places(self, means: Any) -> Any:
+        lowest, highest = self.measure.lowest, self.measure.highest
+        return np.rint(np.clip((means - lowest) / (highest - lowest), 0, 1) * IN_RANGE).astype(np.int64)
+
+    def number(self, place: int) -> Fraction:
+        lowest, highest = self.measure.lowest, self.measure.highest
+        return self.measure.center + self.measure.step * (lowest + Fraction(place, IN_RANGE) * (highest - lowest))
 
 
 def center_of(question: Question, number: int, unit: Unit, epsilon: Fraction) -> AutomaticBound:

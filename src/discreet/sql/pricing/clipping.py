@@ -445,18 +445,28 @@ class ClippedLevels:
 def to_center(question: Question, rows: int | None) -> tuple[int, ...]:
     """The sums, by position, that are averaged, and whose limits are found: nobody knows the range of their values or,
     without a number of `rows`, how many of these one person has. The middle of a declared range may be far from all
-    values. Spreads and pairs have centers of their own.
+    values, unless there are only two. Spreads and pairs have centers of their own.
+
+    A range that is still to be found changes nothing here: what is found first was paid for by the number of centers.
     """
     means = {aggregate.parts[1] for aggregate in question.aggregates if aggregate.kind == "mean"}
-    others = {part for aggregate in question.aggregates if aggregate.kind != "mean" for part in aggregate.parts}
+    others = {part for one in question.aggregates if one.kind not in ("mean", "sum", "count") for part in one.parts}
     centered = {*question.uncentered, *question.centered}  # before the rows are read
 
     def is_far(part: int) -> bool:
-        value = question.measures[part].value
-        within = rows is None and part not in others and value is not None and value.type != "boolean"
-        return value not in centered and (question.measures[part].is_open or within)
+        measure = question.measures[part]
+        within = rows is None and part not in others and not _has_two_values(measure)
+        return measure.value not in centered and (measure.is_open or within)
 
     return tuple(sorted(filter(is_far, means)))
+
+
+def _has_two_values(measure: Measure) -> bool:
+    """Whether the declarations say that a value is one of two numbers that follow each other, such as 0 and 1."""
+    value = measure.value
+    if value is None or any(field.found for field in value.fields()):
+        return value is None
+    return value.type in ("integer", "boolean") and (measure.highest - measure.lowest) * measure.step <= 1
 
 
 def with_centers(question: Question, centers: Mapping[int, Fraction]) -> Question:

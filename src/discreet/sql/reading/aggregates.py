@@ -294,8 +294,8 @@ class Aggregates:
         return within or DEFAULTS["number"]
 
     def _range_to_choose_from(self, node: exp.Expression, value: Expr) -> Range:
-        """The range of a value whose quantile is chosen. If a column has none, it is found first, and if a computed value
-        has none, its own.
+        """The range of a value whose quantile is chosen. If a column has none, it is found first, and if the value of
+        columns has none, its own.
         """
         within = self._known_range(node, value)
         if within is not None:

@@ -105,7 +105,7 @@ def explain_plan(
         described["then"] = (
             f"{data['remaining'] or 'nothing'} would remain" if data["fits"] else "does NOT fit the ledger"
         )
-    if wrong := notes_on_values(plan.question):
+    if wrong := data.get("look_at"):
         described["look at"] = " ".join(wrong)
     columns = [[c["name"], c["is"], _error_text(c)] for c in data["columns"]]
     measures = [[m["name"], f"{100 * m['share']:.3g}%", *_moved_and_noise(m)] for m in data["measures"]]
@@ -197,6 +197,8 @@ def describe_plan(
         facts["smallest_group"] = plan.price.selection.threshold
     if decided is not None:
         facts["derived_from"] = list(decided.receipts)
+    if wrong := notes_on_values(question):
+        facts["look_at"] = wrong
     if ledger is None:
         return facts
     try:

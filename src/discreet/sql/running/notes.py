@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from discreet.errors import InvalidArgument, NotAllowed
-from discreet.sql.expressions import Call, Const, Expr, Ref, walk
+from discreet.sql.expressions import Call, Const, Expr, Field, Origin, Ref, walk
 from discreet.sql.plan import Plan
 from discreet.sql.pricing.centers import describe
 from discreet.sql.pricing.clipping import Clipping, has_one_sign
@@ -27,6 +27,8 @@ FOUND = "Found privately"
 """How the note on bounds begins."""
 SOME_GROUPS = "Groups with fewer than about", "Groups are shown if enough people"
 """How the notes begin on groups that are not shown."""
+MOST_NAMED, MOST_TO_SUGGEST, LONGEST_SHOWN = 3, 1000, 60
+"""So many values are named that are not declared; another is suggested from so many choices; so long is one shown."""
 TOO_FEW = "There are probably too few people for this ε"
 
 
@@ -204,21 +206,42 @@ def _note_on_unknown_errors(table: Any, errors: Mapping[str, str], notes: Sequen
 
 
 def notes_on_values(question: Question) -> list[str]:
-    """Values that are compared with a column, and that it is not declared to have: mostly typing errors."""
-    compared = [getattr(part, "condition", None) for part in parts_of(question.relation)]
-    compared += [expr for measure in question.measures for expr in (measure.where, measure.value)]
-    notes = []
-    for part in (part for expr in compared if expr is not None for part in walk(expr)):
+    """Values that are compared with a column, and that it is not declared to have: mostly typing errors. Public tables
+    declare nothing.
+    """
+    scans = [part for part in parts_of(question.relation) if isinstance(part, Scan) and not part.public]
+    declared = {field.origin: field for scan in scans for field in scan.fields if field.choices is not None}
+    compared = list(dict.fromkeys(one for one in _compared(question) if one[0] in declared))
+    wrong = {
+        origin: {value for of, value in compared if of == origin}.difference(declared[origin].choices or ())
+        for origin in dict.fromkeys(origin for origin, _ in compared)
+    }
+    named = [(declared[origin], value) for origin, value in compared if value in wrong[origin]]
+    notes = [_note_on_value(field, value) for field, value in named[:MOST_NAMED]]
+    if more := len(named) - len(notes):
+        notes.append(f"The same holds for {number_of(more, 'value')} more.")
+    return notes
+
+
+def _note_on_value(field: Field, value: str) -> str:
+    short = value if len(value) <= LONGEST_SHOWN else f"{value[:LONGEST_SHOWN]}…"
+    said = f"'{''.join(one if one.isprintable() else '?' for one in short)}'"
+    if value == field.other:
+        return f"{said} is the group of all other values of {field.name}, and no row has it."
+    few = map(str, field.choices or ()) if len(field.choices or ()) <= MOST_TO_SUGGEST else ()
+    return f"{said} is not among the declared choices of {field.name}. {did_you_mean(value, few)}".strip()
+
+
+def _compared(question: Question) -> Iterator[tuple[Origin | None, str]]:
+    """The columns and texts that are compared in the conditions of a question, in its CASEs and in its FILTERs."""
+    conditions = [getattr(part, "condition", None) for part in parts_of(question.relation)]
+    conditions += [expr for measure in question.measures for expr in (measure.where, measure.value)]
+    for part in (part for expr in conditions if expr is not None for part in walk(expr)):
         match part:
             case Call(op="eq" | "ne" | "in", args=args):
                 fields = [arg.field for arg in args if isinstance(arg, Ref)]
-                choices = fields[0].choices if len(fields) == 1 else None
-                for value in [arg.value for arg in args if isinstance(arg, Const)] if choices else []:
-                    if isinstance(value, str) and choices is not None and value not in choices:
-                        meant = did_you_mean(value, map(str, choices)).strip()
-                        said = f"'{value}' is not among the declared choices of {fields[0].name}."
-                        notes.append(f"{said} {meant}".strip())
-    return list(dict.fromkeys(notes))
+                texts = [arg.value for arg in args if isinstance(arg, Const) and isinstance(arg.value, str)]
+                yield from ((fields[0].origin, text) for text in texts if len(fields) == 1)
 
 
 def _counted(plan: Plan) -> str:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from discreet.mechanisms.selection.threshold import order_of
-from discreet.sql.expressions import Expr, Field, Ref, call, conjuncts
+from discreet.sql.expressions import Expr, Field, Ref, call, conjuncts, present
 from discreet.sql.measurement import identity_of
 from discreet.sql.pricing.relation import Join, Relation, Scan, Where, parts_of
 from discreet.sql.question import Key, Question
@@ -90,6 +90,7 @@ class _Parts:
                 if here:
                     own[place] = here[0]
             told = [one for one in conditions if set(one.fields()) <= set(scan.fields)]
+            told += [present(Ref(field)) for field in scan.fields if field in equal]
             kept = Where(scan, call("and", *told)) if told else scan
             rows = self.read(kept, tuple(own.values())) if own else None
             if rows:
