@@ -53,6 +53,7 @@ THEMES = (
             "everyday": "everyday",
             "cubes": "cubes",
             "clipping": "clipping",
+            "averages": "averages",
             "keys": "keys",
         },
     ),

@@ -53,7 +53,7 @@ class Lent:
             connection.close()
 
     def __del__(self) -> None:
-        if not sys.is_finalizing():
+        if sys is not None and not sys.is_finalizing():  # at the very end, modules are None
             self.close()
 
 

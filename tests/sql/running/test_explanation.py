@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -74,3 +77,28 @@ def test_with_fewer_people_the_error_is_over_a_tenth():
     people = round(9 * database().explain(question, epsilon=0.5).data["columns"][0]["error_in_limits"])
     answer = database(Rome=people).sql(question, epsilon=0.5)
     assert answer.table["n_error"][0].as_py() > people / 10
+
+
+@pytest.mark.parametrize("groups", [1, 30])
+@pytest.mark.parametrize("people", [1000, 10_000])
+def test_an_average_has_the_error_that_its_plan_says(groups, people):
+    """In standard deviations of its values, for people who are not counted in advance. `bench/sql/averages.py` has more
+    kinds of values, of which a tenth has more.
+    """
+    rng, text = np.random.default_rng(7), "SELECT g, AVG(x) AS m FROM t GROUP BY g"
+    many = people * groups
+    rows = pa.table({"p": np.arange(many), "x": rng.normal(50, 5, many), "g": np.arange(many) % groups})
+    table = {"source": rows, "columns": {"g": {"choices": list(range(groups))}}}
+    ledger = {"path": ":memory:", "epsilon": 100, "delta": 1e-5, "delta_per_question": 1e-9}
+    asked = dp.connect({"ledger": ledger, "unit": {"person": "p"}, "tables": {"t": table}})
+    words = asked.explain(text, epsilon=1).data["columns"][-1]["in_words"]
+    said = re.search(r"at most ± ([\d.]+) standard deviations of its values for ([\d,]+) people in a group", words)
+    most = float(said[1]) * int(said[2].replace(",", "")) / people * 5
+    assert 0.1 < np.median(asked.sql(text, epsilon=1).table["m_error"].to_pylist()) / most < 1
+
+
+@pytest.mark.parametrize("what", ["AVG(x) / 2", "STDDEV(x)", "SUM(x)"])
+def test_only_of_an_average_deviations_are_told(what):
+    rows = pa.table({"p": [1, 2], "x": [1.5, 2.5]})
+    policy = {"ledger": {"path": ":memory:", "epsilon": 9}, "unit": {"person": "p"}, "tables": {"t": {"source": rows}}}
+    assert "deviations" not in dp.connect(policy).explain(f"SELECT {what} AS m FROM t", epsilon=1)

@@ -31,6 +31,9 @@ from discreet.sql.running.notes import limits_of, notes_on_values, number_of
 
 IMAGINED = (1_000, 100_000)
 """Where an error depends on the size of a group, it is shown for groups with these numbers of rows."""
+IN_DEVIATIONS, IN_DEVIATIONS_L2 = 25, 6
+"""How large the ± of an average mostly is at most, in standard deviations of its values: so many times the error in
+limits, over the number of people (`bench/sql/averages.py`). From 20 numbers on, limits are on squares."""
 _IF_LESS = " (several times as many if most add less)"
 _CAVEAT = """\
 Rows beyond these bounds are left out at random, and values outside their declared range are moved to its
@@ -289,7 +292,7 @@ def _column(plan: Plan, output: Output, confidence: float) -> dict[str, Any]:
         column |= {part: known[part] for part in ("error", "of", "error_in_limits", "times") if part in known}
         return column | _fewest_people(plan, known.get("error_in_limits")) | _times_found(known)
     if plan.clipping is not None and plan.clipping.searched:
-        return column | {"error": None, "of": "", "error_by_rows": {}} | _too_few_people(plan, used, confidence)
+        return column | {"error": None, "of": "", "error_by_rows": {}} | _too_few_people(plan, output, used, confidence)
     sizes = {rows: _example_error(plan, output, rows, confidence) for rows in IMAGINED}
     return column | {"error": None, "of": "", "error_by_rows": sizes}
 
@@ -304,7 +307,7 @@ def _fewest_people(plan: Plan, in_limits: float | None) -> dict[str, Any]:
     return {"in_words": f"± {_round(in_limits)} times its limit and what is lost to it; {people}{_IF_LESS}"}
 
 
-def _too_few_people(plan: Plan, used: Sequence[Aggregate], confidence: float) -> dict[str, Any]:
+def _too_few_people(plan: Plan, output: Output, used: Sequence[Aggregate], confidence: float) -> dict[str, Any]:
     """The same for what is computed from sums, such as an average: with so few people, the noise in one of its sums is
     at least a tenth of the largest sum that they can have within the limits.
     """
@@ -312,7 +315,18 @@ def _too_few_people(plan: Plan, used: Sequence[Aggregate], confidence: float) ->
     in_limits = max((part["error_in_limits"] for part in parts if "error_in_limits" in part), default=None)
     if in_limits is None:
         return {}
-    return {"in_words": f"depends on the data: of little use below {_people(plan, in_limits)}{_IF_LESS}"}
+    said = f"of little use below {_people(plan, in_limits)}"
+    if used[0].kind == "mean" and isinstance(output.expr, Ref):
+        return {"in_words": f"depends on the data: {_in_deviations(plan, in_limits)}; {said}"}
+    return {"in_words": f"depends on the data: {said}{_IF_LESS}"}
+
+
+def _in_deviations(plan: Plan, in_limits: float) -> str:
+    """The error of an average in a unit that an analyst can guess, for so many people that it is at most 1."""
+    most = in_limits * (IN_DEVIATIONS_L2 if plan.clip is not None and plan.clip.norm == "L2" else IN_DEVIATIONS)
+    people = 10 ** max(3, math.ceil(math.log10(most)))
+    where = " in a group" if plan.question.keys else ""
+    return f"mostly at most ± {most / people:.1g} standard deviations of its values for {people:,} people{where}"
 
 
 def _people(plan: Plan, in_limits: float) -> str:
