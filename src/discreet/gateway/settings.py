@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from discreet.datasets.policy import Policy, load, section_of, text_in
 from discreet.engines.duckdb.engine import memory_in_bytes
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import check_epsilon
+from discreet.exact.rational import Number, check_epsilon, exactly
 from discreet.ledger.stores.store import URLS
 from discreet.listening import is_loopback
 
@@ -204,6 +204,28 @@ def settings_of(words: Mapping[str, Any], folder: Path, policy: Policy) -> Setti
     settings = Settings(**found)
     _check_reachable(settings)
     return settings
+
+
+def contradictions(settings: Settings, epsilon: Number) -> Iterator[str]:
+    """Limits of a gateway that do not fit together, or with the ε of the ledger, in words. None of them is unsafe."""
+    ceilings = {
+        "most of [gateway.question]": settings.question_most,
+        "session of [gateway.limits]": settings.session,
+        "day of [gateway.limits]": settings.day,
+        "epsilon of [ledger]": exactly(epsilon),
+    }
+    known = {name: value for name, value in ceilings.items() if value is not None}
+    least = min(known, key=lambda name: known[name])
+    for name, value in known.items():
+        if value > exactly(epsilon):
+            yield f"{name} is {float(value):g}, and limits nothing: epsilon of [ledger] is {float(epsilon):g}."
+    said = f"{least} is {float(known[least]):g}."
+    if settings.question_default is not None and settings.question_default > known[least]:
+        default = float(settings.question_default)
+        yield f"A question that names no ε is refused: default of [gateway.question] is {default:g}, and {said}"
+    if settings.approve_above is not None and settings.approve_above >= known[least]:
+        above = float(settings.approve_above)
+        yield f"No question needs a second person: approve_above of [gateway.limits] is {above:g}, and {said}"
 
 
 def _section(values: Any, where: str) -> Mapping[str, Any]:
