@@ -49,15 +49,15 @@ class Checkpoint:
     """One such file. With an `owner`, it is used by root, and is not created."""
 
     def __init__(self, path: Path, *, owner: int | None = None) -> None:
-        self.path, self._owner = path, owner
+        self.path, self.owner = path, owner
         self._known: dict[bytes, Seen | None] = {}
 
     def open(self, flags: int) -> int:
         """A descriptor of the file. Root opens that of another user only if no link leads to what is not theirs."""
-        if self._owner is None:
+        if self.owner is None:
             return os.open(self.path, flags | os.O_CLOEXEC, 0o600)
         file = os.open(self.path, (flags & ~os.O_CREAT) | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        if os.fstat(file).st_uid != self._owner:
+        if os.fstat(file).st_uid != self.owner:
             os.close(file)
             raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
         return file

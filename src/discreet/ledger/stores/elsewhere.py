@@ -72,6 +72,8 @@ class SecondCheckpoint:
             try:
                 self._checkpoint.advance(seen)
             except LedgerUnavailable:  # the first time, there is no folder
+                if self._checkpoint.owner is not None:
+                    raise
                 self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 self._checkpoint.advance(seen)
         except (OSError, LedgerUnavailable) as error:
