@@ -97,6 +97,7 @@ def judge(mutant: Mapping[str, Any], copy: Path) -> Verdict:
 def judge_all(mutants: Iterable[Mapping[str, Any]], workers: int) -> list[Verdict]:
     """The verdicts on bugs that are planted in copies of the project: one copy for each worker."""
     with tempfile.TemporaryDirectory(prefix="discreet_mutants_") as folder:
+        Path(folder).chmod(0o755)  # some tests run the program as other users
         free: SimpleQueue[Path] = SimpleQueue()
         for number in range(workers):
             free.put(_copied(Path(folder) / str(number)))

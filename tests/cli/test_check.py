@@ -5,7 +5,9 @@ for on a terminal.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,16 +53,19 @@ class Said(NamedTuple):
 
 
 @pytest.fixture
-def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a policy that is complete, and data that only its owner can read."""
+def clinic(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that everybody may enter, with a policy that is complete, and data that only its owner can read."""
+    folder = Path(tempfile.mkdtemp(prefix="clinic-"))
+    folder.chmod(0o755)
     patients = [*range(400), None]
     visits = {"patient_id": patients, "cost": [12345.5] * 401, "city": [CANARY] * 401, "unit": ["A"] * 401}
-    pyarrow.parquet.write_table(pa.table(visits), tmp_path / "visits.parquet")
-    (tmp_path / "visits.parquet").chmod(0o600)
-    (tmp_path / "clinic.toml").write_text(POLICY, "utf-8")
-    monkeypatch.chdir(tmp_path)
+    pyarrow.parquet.write_table(pa.table(visits), folder / "visits.parquet")
+    (folder / "visits.parquet").chmod(0o600)
+    (folder / "clinic.toml").write_text(POLICY, "utf-8")
+    monkeypatch.chdir(folder)
     monkeypatch.setattr(checking, "_TEMPORARY", ("/nowhere",))
-    return tmp_path
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture
@@ -170,6 +175,66 @@ def test_what_others_may_do_is_told(check: Callable[..., Said], clinic: Path, mo
     for words in ("can read the rows of visits", *words_of_ledger):
         assert words in said.out
     assert "ε = 0.75 of ε = 1, δ = 1e-06 remains, after 1 entry" in said.out
+
+
+def test_nobody_may_do_anything_in_a_folder_that_is_closed(check: Callable[..., Said], clinic: Path) -> None:
+    """Files that everybody may read and write are the owner's alone where nobody else can enter a folder above them."""
+    inside = clinic / "data"
+    inside.mkdir()
+    (clinic / "visits.parquet").rename(inside / "visits.parquet")
+    text = POLICY.replace('"visits.parquet"', '"data/visits.parquet"').replace("clinic.ledger", "data/clinic.ledger")
+    (clinic / "clinic.toml").write_text(text, "utf-8")
+    dp.connect(clinic / "clinic.toml").ledger.charge(dp.Pure(epsilon=0.25), asked="a")
+    for name in ("visits.parquet", "clinic.ledger"):
+        (inside / name).chmod(0o666)
+    words = ("can read the rows", "Others may write", "can read the questions")
+    for mode, of_clinic, told in (
+        (0o711, 0o711, words),
+        (0o710, 0o711, ("Others may write",)),  # only the group
+        (0o700, 0o711, ()),
+        (0o711, 0o700, ()),
+    ):
+        inside.chmod(mode)
+        clinic.chmod(of_clinic)
+        said = check("clinic.toml")
+        assert tuple(one for one in words if one in said.out) == told, (oct(mode), said)
+        assert said.status == (1 if told else 0)
+
+
+def test_a_limit_that_protects_hardly_anybody_is_told(check: Callable[..., Said], clinic: Path) -> None:
+    (clinic / "clinic.toml").write_text(POLICY.replace("1.0", "1000").replace("1e-6", "0.1"), "utf-8")
+    said = check("clinic.toml")
+    assert said.status == 1
+    assert "ε = 1000: suppose that" in said.out
+    assert "δ = 0.1: for 10% of all people, everything may be revealed" in said.out
+
+
+def test_limits_of_a_gateway_that_do_not_fit_together_are_told(check: Callable[..., Said], clinic: Path) -> None:
+    def said(question: str, limits: str = "") -> list[str]:
+        gateway = f"[gateway]\n[gateway.question]\n{question}\n[gateway.limits]\n{limits}\n"
+        (clinic / "clinic.toml").write_text(POLICY.replace("1.0", "5.0") + gateway, "utf-8")
+        found = json.loads(check("clinic.toml", "--json").out)
+        assert found["usable"]
+        return [one["text"] for one in found["problems"] if "[gateway." in one["text"]]
+
+    assert said("default = 0.5\nmost = 1", "session = 2\nday = 5\napprove_above = 0.9") == []
+    [refused] = said("default = 2\nmost = 1")
+    assert refused.startswith("A question that names no ε is refused")
+    assert "most of [gateway.question] is 1" in refused
+    [refused] = said("default = 2", "day = 1")
+    assert "day of [gateway.limits] is 1" in refused
+    [idle] = said("most = 9")
+    assert idle == "most of [gateway.question] is 9, and limits nothing: epsilon of [ledger] is 5."
+    [alone] = said("most = 1", "approve_above = 1")
+    assert alone.startswith("No question needs a second person")
+
+
+def test_groups_of_an_example_are_declared(check: Callable[..., Said], clinic: Path) -> None:
+    """A column that differs in every row has no group that is shown."""
+    undeclared = POLICY.replace("city = ", "# ").replace("unit = ", "# ")
+    (clinic / "clinic.toml").write_text(undeclared, "utf-8")
+    found = json.loads(check("clinic.toml", "--json").out)["budget"]
+    assert {one["question"].split()[1] for one in found} == {"COUNT(*)", 'AVG("cost")'}
 
 
 def test_a_ledger_that_cannot_be_written(

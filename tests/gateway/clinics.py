@@ -28,7 +28,8 @@ class Clinic:
         limit = limit or dp.Approx(epsilon=10, delta=1e-6)
         ledger = dp.Ledger.open(folder / "clinic.ledger", protects=dp.person("id"), limit=limit)
         given = Settings(store=target, **settings)
-        self.office = Office(store=GatewayStore(target), ledger=ledger, settings=given, now=lambda: self.time)
+        books = GatewayStore(target)
+        self.office = Office(store=books, open_ledger=lambda: ledger, settings=given, now=lambda: self.time)
 
     @property
     def store(self) -> GatewayStore:

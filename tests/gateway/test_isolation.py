@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import shutil
 import sqlite3
@@ -10,6 +11,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -18,7 +20,7 @@ import pytest
 
 import discreet as dp
 from discreet.cli import main
-from discreet.errors import InvalidArgument
+from discreet.errors import InvalidArgument, LedgerDamaged
 from discreet.gateway import isolation
 from discreet.gateway.books.store import GatewayStore
 from discreet.gateway.isolation import as_vault, problems, this_user
@@ -239,7 +241,27 @@ def test_what_root_makes_for_the_vault_is_the_vaults(house):
 
 def charged_by_the_vault(house):
     with as_vault(*load_settings(house.policy)), closing(Ledger.open(house.folder / "clinic.ledger")) as ledger:
+        assert os.geteuid() == VAULT
         ledger.for_analyst("ada").charge(dp.Pure(epsilon=0.1), asked="a count")
+
+
+def old_ledger(house, monkeypatch, root: Path) -> Callable[[], None]:
+    """A ledger that the vault has charged twice, and what puts its files back as they were after the first time, each
+    in its own place. The vault's user has a home with a state directory, and that of root is another one.
+    """
+    home = house.folder / "home"
+    home.mkdir()
+    os.chown(home, VAULT, VAULT)
+    vault = pwd.struct_passwd(("vault", "x", VAULT, VAULT, "", str(home), "/bin/sh"))
+    known = pwd.getpwuid
+    monkeypatch.setattr(pwd, "getpwuid", lambda user: vault if user == VAULT else known(user))
+    monkeypatch.delenv("DISCREET_STATE")
+    monkeypatch.setenv("XDG_STATE_HOME", str(root))
+    charged_by_the_vault(house)
+    files = [house.folder / name for name in ("clinic.ledger", "clinic.ledger.checkpoint")]
+    old = [file.read_bytes() for file in files]
+    charged_by_the_vault(house)
+    return lambda: [file.write_bytes(content) for file, content in zip(files, old, strict=True)] and None
 
 
 @pytest.mark.parametrize("named", ["clinic.toml", "clinic.ledger"])
@@ -251,19 +273,9 @@ def test_a_ledger_command_of_root_has_seen_what_the_vault_has(house, named, monk
             main(["ledger", str(house.folder / named), *words])
         return ended.value.code or 0
 
-    home = house.folder / "home"
-    home.mkdir()
-    os.chown(home, VAULT, VAULT)
-    monkeypatch.delenv("DISCREET_STATE")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))  # of root
-    monkeypatch.setattr(isolation, "_user", lambda name: isolation.User(int(name), int(name), str(home)))
-    charged_by_the_vault(house)
-    files = [house.folder / name for name in ("clinic.ledger", "clinic.ledger.checkpoint")]
-    old = [file.read_bytes() for file in files]
-    charged_by_the_vault(house)
+    put_back = old_ledger(house, monkeypatch, tmp_path)
     assert status("--verify") == 0
-    for file, content in zip(files, old, strict=True):
-        file.write_bytes(content)
+    put_back()
     assert status("--verify") != 0
     assert "[ledger-old-copy]" in capsys.readouterr().err
     assert status("--adopt", "nobody will notice") != 0
@@ -271,6 +283,77 @@ def test_a_ledger_command_of_root_has_seen_what_the_vault_has(house, named, monk
         assert status("--raise", "nobody will notice") != 0
     assert capsys.readouterr().err.count("[ledger-old-copy]") == (2 if named == "clinic.toml" else 1)
     assert list(tmp_path.iterdir()) == []  # root's own state directory is no vault's
+
+
+@pytest.mark.parametrize("named", ["clinic.toml", "clinic.ledger"])
+def test_a_checkpoint_that_root_makes_is_the_vaults(house, named):
+    checkpoint = house.folder / "clinic.ledger.checkpoint"
+    checkpoint.unlink()
+    with pytest.raises(SystemExit) as ended:
+        main(["ledger", str(house.folder / named), "--adopt", "its checkpoint was lost"])
+    assert not ended.value.code
+    assert checkpoint.stat().st_uid == VAULT
+
+
+ASKED = {
+    "query": ("clinic.toml", COUNT, "--epsilon", "0.1"),
+    "explain": ("clinic.toml", COUNT, "--epsilon", "0.1"),
+    "tables": ("clinic.toml",),
+    "schedule": ("clinic.toml",),
+    "risk": ("clinic.ledger",),
+    "check": ("clinic.toml",),
+    "publish": ("plan.toml", "out"),
+}
+PLAN = f"""
+title = "Visits"
+policy = "clinic.toml"
+[tables.visits]
+sql = "{COUNT}"
+epsilon = 0.1
+"""
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_root_has_seen_what_the_vault_has(house, command, monkeypatch, tmp_path, capsys):
+    """Whatever root opens the ledger for."""
+    old_ledger(house, monkeypatch, tmp_path)()
+    (house.folder / "plan.toml").write_text(PLAN)
+    monkeypatch.chdir(house.folder)
+    with pytest.raises(SystemExit):
+        main([command, *ASKED[command]])
+    assert "[ledger-old-copy]" in "".join(capsys.readouterr())
+
+
+def test_python_of_root_has_seen_what_the_vault_has(house, monkeypatch, tmp_path):
+    """And what root charges, the vault has seen: both use the checkpoint of the vault's user."""
+    put_back = old_ledger(house, monkeypatch, tmp_path)
+    with closing(dp.connect(house.policy)) as clinic:
+        clinic.sql(COUNT, epsilon=0.1)
+    [seen] = (house.folder / "home").rglob("*.checkpoint")
+    assert seen.stat().st_uid == VAULT
+    assert list(tmp_path.iterdir()) == []
+    put_back()
+    with refuses(LedgerDamaged, "ledger-old-copy"):
+        dp.connect(house.policy)
+    with refuses(LedgerDamaged, "ledger-old-copy"):
+        Ledger.open(house.folder / "clinic.ledger")
+    (house.folder / "clinic.ledger.checkpoint").unlink()  # then the owner of the folder says whose it is
+    with refuses(LedgerDamaged, "ledger-old-copy"):
+        Ledger.adopt(house.folder / "clinic.ledger", why="nobody will notice")
+
+
+def test_root_never_writes_where_a_checkpoint_of_the_vault_leads(house, monkeypatch, tmp_path):
+    """The vault's user may be taken over: a link in its home leads root nowhere."""
+    old_ledger(house, monkeypatch, tmp_path / "root")
+    [seen] = (house.folder / "home").rglob("*.checkpoint")
+    secret = house.folder / "secret"
+    secret.write_text("of root")
+    for epsilon, link in ((0.1, seen.symlink_to), (0.2, seen.hardlink_to)):
+        seen.unlink()
+        link(secret)
+        with closing(dp.connect(house.policy)) as clinic:
+            clinic.sql(COUNT, epsilon=epsilon)
+        assert secret.read_text() == "of root"
 
 
 def test_root_is_told_where_it_cannot_be_the_owner(house, monkeypatch, capsys):

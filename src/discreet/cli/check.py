@@ -80,13 +80,18 @@ def main(
 
 
 def _problems_of_gateway(path: Path) -> Iterator[Problem]:
-    """What is wrong with the settings of the gateway, and whether an old copy of the ledger would be noticed."""
+    """What is wrong with the settings of the gateway or does not fit together, and whether an old copy of the ledger
+    would be noticed.
+    """
     from discreet.datasets.checking import Problem
     from discreet.gateway.isolation import this_user, vault_of, why_unnoticed
-    from discreet.gateway.settings import load_settings
+    from discreet.gateway.settings import contradictions, load_settings
+    from discreet.guarantees.guarantee import Approx
 
     try:
         policy, settings = load_settings(path)
+        if isinstance(policy.limit, Approx):
+            yield from map(Problem, contradictions(settings, policy.limit.epsilon))
         if policy.gateway is not None and os.geteuid() != 0:
             return  # the vault may run as another user
         vault = None if policy.gateway is None else vault_of(settings)

@@ -38,7 +38,7 @@ _MOVED = "For a ledger that was moved"
 _LIMIT = "For a policy whose limit was edited"
 _AS_ROOT = (
     "WARNING: this is done as root, because the vault's user, or the owner of the ledger, does not exist or cannot use "
-    "it. The second checkpoint of that user is not looked at: discreet serve may still refuse this ledger."
+    "it. What is written now belongs to root: discreet serve may still refuse this ledger."
 )
 _GAP = 2
 """Spaces between columns."""
@@ -171,8 +171,8 @@ def ledger_at(target: str | None) -> tuple[str, bool]:
 
 @contextmanager
 def _as_its_user(where: str | Path, policy: str | Path | None) -> Iterator[None]:
-    """Let root be the user who charges a ledger, because only the second checkpoint of that user knows how far it was:
-    the vault's if a policy has a gateway, or else the owner of the file. Nothing changes for others.
+    """Let root be the user who charges a ledger, so that checkpoints which it makes belong to that user: the vault's if
+    a policy has a gateway, or else the owner of the file. Nothing changes for others.
     """
     with _user_of(where, policy) if os.geteuid() == 0 else nullcontext(True) as is_that_user:
         if not is_that_user:

@@ -19,11 +19,13 @@ from discreet.datasets.connect import open_engine, schema_of
 from discreet.datasets.database import Database
 from discreet.datasets.drafts import DECIDE
 from discreet.datasets.ledgers import open_policy_ledger
+from discreet.datasets.limits import warnings_on_limit
 from discreet.datasets.people import NOBODY, place_of
 from discreet.datasets.policy import Policy, load
 from discreet.engines.configuration import URLS
 from discreet.engines.engine import Engine
 from discreet.errors import DiscreetError, InvalidArgument
+from discreet.guarantees.guarantee import Approx
 from discreet.ledger import Ledger
 from discreet.sql.schema import Schema, Table
 
@@ -33,7 +35,8 @@ _MOST = 10**7
 _SHARED = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "fuse.s3fs")
 """File systems of a network, on which SQLite's locks may not hold."""
 _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm", "/run", tempfile.gettempdir())
-_OTHERS = stat.S_IRGRP | stat.S_IROTH
+_READ, _WRITE, _ENTER = 0o044, 0o022, 0o011
+"""Rights of the group of a file, and of everybody."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,8 @@ def check_policy(path: Path, epsilons: Sequence[float] = EPSILONS) -> PolicyChec
     """Check a policy file. One that cannot be read is refused."""
     policy = load(path)
     problems = list(_problems_of_files(path, policy))
+    if isinstance(policy.limit, Approx):
+        problems += map(Problem, warnings_on_limit(policy.limit.epsilon, policy.limit.delta))
     fates, budget, ledger = {}, [], ""
     try:
         with closing(open_engine(policy)) as engine:
@@ -178,27 +183,25 @@ def price_questions(policy: Policy, schema: Schema, engine: Engine, epsilons: Se
 
 
 def _typical(schema: Schema) -> Iterator[str]:
-    """A count, a mean and a count by groups, of the first private table that has what they need."""
+    """A count, a mean and a count by groups that are declared, of the first private table that has what they need."""
     private = [table for table in schema.tables.values() if not table.public]
     if not private:
         return
     quote = '"{}"'.format
     yield f"SELECT COUNT(*) AS n FROM {quote(private[0].name)}"
-    for kinds, text in (
-        (("integer", "number"), "SELECT AVG({0}) AS mean FROM {1}"),
-        (("text", "boolean"), "SELECT {0}, COUNT(*) AS n FROM {1} GROUP BY {0}"),
-    ):
-        keys = {end for other in private if other.through for end in other.path} | {"id"}
-        found = (
-            text.format(quote(column.name), quote(table.name))
-            for table in private
-            for column in sorted(table.columns.values(), key=lambda one: one.choices is None)
-            if column.type in kinds
-            and column.name not in (table.person, *keys)
-            and '"' not in column.name
-            and place_of(column.name) == NOBODY
-        )
-        yield from list(found)[:1]
+    keys = {end for other in private if other.through for end in other.path} | {"id"}
+    known = [
+        (table, column)
+        for table in private
+        for column in table.columns.values()
+        if column.name not in (table.person, *keys) and '"' not in column.name and place_of(column.name) == NOBODY
+    ]
+    numbers = [one for one in known if one[1].type in ("integer", "number")]
+    for table, column in sorted(numbers, key=lambda one: one[1].between is None)[:1]:
+        yield f"SELECT AVG({quote(column.name)}) AS mean FROM {quote(table.name)}"
+    groups = [one for one in known if one[1].choices is not None or one[1].type == "boolean"]
+    for table, column in groups[:1]:
+        yield f"SELECT {quote(column.name)}, COUNT(*) AS n FROM {quote(table.name)} GROUP BY {quote(column.name)}"
 
 
 def _times(ledger: Ledger, owed: Sequence[Any]) -> int:
@@ -222,16 +225,24 @@ def _problems_of_files(path: Path, policy: Policy) -> Iterator[Problem]:
     """What may go wrong with the policy, its data and its ledger where they are."""
     file = path.expanduser()
     urls = [one for one in (policy.engine.url, policy.ledger) if isinstance(one, str) and one.startswith(URLS)]
-    if any(urlsplit(url).password for url in urls) and file.stat().st_mode & _OTHERS:
+    if any(urlsplit(url).password for url in urls) and _others_may(file, _READ):
         yield Problem(f"{path} contains a password, and others can read it. Run: chmod 600 {shlex.quote(str(path))}")
     for name, table in policy.tables.items():
         source = Path(table.source) if isinstance(table.source, str) and policy.engine.kind == "duckdb" else None
-        if source is not None and source.exists() and not table.public and source.stat().st_mode & stat.S_IROTH:
+        if source is not None and source.exists() and not table.public and _others_may(source, stat.S_IROTH):
             yield Problem(
                 f"Everybody on this machine can read the rows of {name}. Run: chmod o-rwx {shlex.quote(str(source))}"
             )
     if isinstance(policy.ledger, str) and not policy.ledger.startswith(URLS):
         yield from _problems_of_ledger(Path(policy.ledger))
+
+
+def _others_may(file: Path, rights: int) -> bool:
+    """Whether the group of a file or everybody has one of these rights, and may enter all folders above it."""
+    above = [folder.stat().st_mode for folder in file.resolve().parents]
+    found = file.stat().st_mode & rights
+    everybody = found & stat.S_IRWXO and all(mode & stat.S_IXOTH for mode in above)
+    return bool(everybody or (found & stat.S_IRWXG and all(mode & _ENTER for mode in above)))
 
 
 def _problems_of_ledger(place: Path) -> Iterator[Problem]:
@@ -243,9 +254,9 @@ def _problems_of_ledger(place: Path) -> Iterator[Problem]:
         yield Problem(f"You may not write the ledger {place}. Change its permissions.", "ledger-place")
     if any(folder.resolve().is_relative_to(one) for one in _TEMPORARY):
         yield Problem(f"{place} is in a folder for temporary files. If it is removed, what was spent is forgotten.")
-    if place.exists() and place.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if place.exists() and _others_may(place, _WRITE):
         yield Problem(f"Others may write {place}, and so spend or forget. Run: chmod go-w {place}")
-    if place.exists() and place.stat().st_mode & stat.S_IROTH:  # as after a backup is restored
+    if place.exists() and _others_may(place, stat.S_IROTH):  # as after a backup is restored
         yield Problem(
             f"Everybody on this machine can read the questions and answers in {place}. Run: chmod o-rwx "
             f"{shlex.quote(str(place))}"

@@ -96,7 +96,7 @@ def _opening() -> Panel:
 def _office(policy: Path) -> Iterator[Office]:
     known, settings = load_settings(policy)
     with closing(open_policy_ledger(known)) as ledger, GatewayStore(settings.store) as store:
-        yield Office(store=store, ledger=ledger, settings=settings, now=time.time)
+        yield Office(store=store, open_ledger=lambda: ledger, settings=settings, now=time.time)
 
 
 def _show_access(out: Console, url: str, database: str, links: dict[str, str], token: str) -> None:

@@ -252,8 +252,8 @@ def _is_shared(folder: str, homes: set[str]) -> bool:
     return any(Path(home).is_relative_to(folder) for home in homes) or len(Path(folder).parts) <= 2
 
 
-def _places(policy: Policy, settings: Settings) -> list[str]:
-    places = (policy.ledger, settings.store, settings.copies)
+def _places(policy: Policy | None, settings: Settings) -> list[str]:
+    places = (*(() if policy is None else (policy.ledger,)), settings.store, settings.copies)
     return [str(Path(place).resolve()) for place in places if not str(place).startswith(URLS)]
 
 
@@ -296,9 +296,10 @@ def harden(*, ends_with_parent: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def as_vault(policy: Policy, settings: Settings) -> Iterator[bool]:
+def as_vault(policy: Policy | None, settings: Settings) -> Iterator[bool]:
     """Let root do something as the vault's user, so that files which it makes belong to the vault. Where that user does
-    not exist or does not have the folders, nothing changes. Gives whether this is that user now.
+    not exist or does not have the folders, nothing changes. Gives whether this is that user now. Without a policy, no
+    ledger is used.
     """
     folders = {str(Path(path).parent) for path in _places(policy, settings)}
     with _as_user(vault_of(settings) if os.geteuid() == 0 else this_user(), folders) as able:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from discreet.datasets.policy import Policy, load, section_of, text_in
 from discreet.engines.duckdb.engine import memory_in_bytes
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import check_epsilon
+from discreet.exact.rational import Number, check_epsilon, exactly
 from discreet.ledger.stores.store import URLS
 from discreet.listening import is_loopback
 
@@ -30,6 +32,7 @@ SECTIONS = {
 """All settings, by the section that they are in."""
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_HEADING = re.compile(r"\s*\[\s*([\w.]+)\s*\]\s*(#.*)?$")
 LONGEST = 3600.0
 """The longest time until an answer, in seconds."""
 MOST_LANES = 64
@@ -138,6 +141,31 @@ def load_served(policy: str | Path) -> tuple[Policy, Settings]:
     return known, settings
 
 
+def load_books(policy: str | Path) -> Settings | None:
+    """Only where the gateway has its own database, and its users, from single lines of a policy: a mistake in any other
+    line does not matter. None if no database is there.
+    """
+    path, found = Path(policy).expanduser(), dict[str, dict[str, Any]]()
+    section: dict[str, Any] = {}
+    with suppress(OSError, InvalidArgument):
+        for line in path.read_text("utf-8", errors="replace").splitlines():
+            if line.lstrip().startswith("["):
+                heading = _HEADING.match(line)
+                section = found.setdefault(heading[1], {}) if heading else {}
+            else:
+                with suppress(ValueError):
+                    section |= tomllib.loads(line)
+        given, ledger = found.get("gateway", {}), found.get("ledger", {})
+        users = _users(given["users"]) if "users" in given else USERS
+        if "path" in ledger or "store" in given:
+            beside = text_in(ledger, "path", "ledger") or ""
+            beside = beside if beside.startswith(URLS) else str(path.parent / Path(beside).expanduser())
+            store = _store(text_in(given, "store", "gateway"), path.parent, beside)
+            if "gateway" in found and (store.startswith(URLS) or Path(store).exists()):
+                return Settings(name=path.stem, store=store, copies=f"{store}.data", users=users)
+    return None
+
+
 def settings_of(words: Mapping[str, Any], folder: Path, policy: Policy) -> Settings:
     """The settings in the section [gateway] of a policy. Paths are relative to `folder`."""
     given = _section(words, "gateway")
@@ -162,7 +190,7 @@ def settings_of(words: Mapping[str, Any], folder: Path, policy: Policy) -> Setti
     if memory := text_in(given, "lane_memory", "gateway"):
         memory_in_bytes(memory)
         found["lane_memory"] = memory
-    found["store"] = _store(text_in(given, "store", "gateway"), folder, policy)
+    found["store"] = _store(text_in(given, "store", "gateway"), folder, str(policy.ledger))
     local = not found["store"].startswith(URLS)
     found["copies"] = f"{found['store']}.data" if local else str(folder / "gateway.data")
     found["version"] = text_in(given, "version", "gateway") or VERSION
@@ -176,6 +204,28 @@ def settings_of(words: Mapping[str, Any], folder: Path, policy: Policy) -> Setti
     settings = Settings(**found)
     _check_reachable(settings)
     return settings
+
+
+def contradictions(settings: Settings, epsilon: Number) -> Iterator[str]:
+    """Limits of a gateway that do not fit together, or with the ε of the ledger, in words. None of them is unsafe."""
+    ceilings = {
+        "most of [gateway.question]": settings.question_most,
+        "session of [gateway.limits]": settings.session,
+        "day of [gateway.limits]": settings.day,
+        "epsilon of [ledger]": exactly(epsilon),
+    }
+    known = {name: value for name, value in ceilings.items() if value is not None}
+    least = min(known, key=lambda name: known[name])
+    for name, value in known.items():
+        if value > exactly(epsilon):
+            yield f"{name} is {float(value):g}, and limits nothing: epsilon of [ledger] is {float(epsilon):g}."
+    said = f"{least} is {float(known[least]):g}."
+    if settings.question_default is not None and settings.question_default > known[least]:
+        default = float(settings.question_default)
+        yield f"A question that names no ε is refused: default of [gateway.question] is {default:g}, and {said}"
+    if settings.approve_above is not None and settings.approve_above >= known[least]:
+        above = float(settings.approve_above)
+        yield f"No question needs a second person: approve_above of [gateway.limits] is {above:g}, and {said}"
 
 
 def _section(values: Any, where: str) -> Mapping[str, Any]:
@@ -242,11 +292,10 @@ def _address(value: Any, key: str) -> Address:
     return Address(host, int(port))
 
 
-def _store(given: str | None, folder: Path, policy: Policy) -> str:
+def _store(given: str | None, folder: Path, ledger: str) -> str:
     """The place of the gateway's own database: by default next to the ledger."""
     if given is not None:
         return given if given.startswith(URLS) else str(folder / Path(given).expanduser())
-    ledger = str(policy.ledger)
     if ledger.startswith(URLS):
         address, _, schema = ledger.partition("#")
         return f"{address}#{schema or 'discreet'}_gateway"

@@ -18,7 +18,7 @@ from discreet.cli import main
 from discreet.errors import InvalidArgument
 from discreet.gateway.books import approvals, audit, limits
 from discreet.gateway.books.accounts import login
-from discreet.gateway.books.store import GatewayStore
+from discreet.gateway.books.store import GatewayStore, number_in_meta
 from discreet.gateway.books.tokens import authenticate
 from discreet.gateway.isolation import as_vault, problems, this_user, users_of
 from discreet.gateway.serve import Supervisor, check
@@ -246,3 +246,84 @@ def test_the_list_says_what_is_left_now(policy: Path, run) -> None:
         now = f"alice has {view.remaining} left of {view.limit}."
     [account] = json.loads(run("list", "--json")[0])["accounts"]
     assert account["alert"] == now != before
+
+
+# --- the emergency brake ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def charged(policy: Path, run) -> str:
+    """A ledger with a charge, an account, and the id of its token."""
+    run("open", "alice", "--epsilon", "3")
+    _, said, _ = run("token", "alice")
+    with closing(dp.connect(policy, analyst="alice")) as clinic:
+        clinic.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.1)
+    return said.split()[2]
+
+
+def edit(policy: Path, old: str, new: str) -> None:
+    text = policy.read_text()
+    assert old in text
+    policy.write_text(text.replace(old, new))
+
+
+MISTAKES = {
+    "another limit": ("epsilon = 10.0", "epsilon = 12.0"),
+    "another unit": ('person = "patient_id"', "row = true"),
+    "no TOML": ("epsilon = 10.0", "epsilon = 10,0"),
+    "a line that is not closed": ('source = "visits.parquet"', 'source = "visits.parquet'),
+    "no such key": ("epsilon = 10.0", "epsilonn = 10.0"),
+    "a setting that is wrong": ("approve_above = 0.5", "approve_above = -1"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_the_policy_does_not_stop_the_brake(policy: Path, run, charged: str, mistake: str) -> None:
+    edit(policy, *MISTAKES[mistake])
+    for words in (("suspend", "alice"), ("revoke", charged), ("suspend",), ("tokens",), ("requests",), ("audit",)):
+        _, said, status = run(*words)
+        assert status == 0, said
+        assert ("Note: " in said) == (mistake not in ("another limit", "another unit")), said
+    assert run("backup", "copy")[2] == 0
+    with GatewayStore("clinic.gateway") as store, store.read() as execute:
+        assert execute("SELECT suspended FROM accounts WHERE name = 'alice'") == [(1,)]
+        assert execute("SELECT revoked FROM tokens WHERE id = ?", charged) != [(None,)]
+        assert number_in_meta(execute, "stopped") == 1
+
+
+def test_the_brake_needs_no_ledger(policy: Path, run, charged: str) -> None:
+    Path("clinic.ledger").unlink()
+    assert run("list")[2] == 1  # it is missing
+    assert run("suspend", "alice")[2] == 0
+    assert run("revoke", charged)[2] == 0
+
+
+def test_accounts_are_managed_under_the_limit_of_the_ledger(policy: Path, run, charged: str) -> None:
+    """The old gateway goes on with it, until the owner records the new one."""
+    edit(policy, *MISTAKES["another limit"])
+    shown, said, status = run("list", "--json")
+    assert status == 0
+    assert "--raise WHY" in said
+    assert json.loads(shown)["accounts"][0]["limit"] == {"epsilon": 3.0, "delta": 1e-6}
+    assert run("resume", "alice")[2] == 0
+
+
+def test_other_verbs_need_a_policy_without_mistakes(policy: Path, run, charged: str) -> None:
+    edit(policy, *MISTAKES["no TOML"])
+    for words in (("list",), ("open", "bob"), ("resume",), ("raise", "alice", "--epsilon", "5", "--why", "study 2")):
+        _, said, status = run(*words)
+        assert (status, "[policy-not-toml]" in said) == (2, True), words
+
+
+def test_the_brake_is_that_of_this_gateway(policy: Path, run) -> None:
+    """No database is made, and none is taken from a line that is not one of its section."""
+    edit(policy, "[gateway.limits]", 'users = ["1", "2"]\nlanes = \n[gateway.limits\nstore = "other.gateway"')
+    GatewayStore("other.gateway").close()
+    for words in (("suspend",), ("tokens",)):
+        _, said, status = run(*words)
+        assert (status, "[policy-not-toml]" in said) == (2, True)
+    assert not Path("clinic.gateway").exists()
+    GatewayStore("clinic.gateway").close()
+    assert "clinic.gateway" in run("suspend")[1]
+    edit(policy, "lanes = ", 'store = "postgresql://localhost:1/clinic"')
+    assert run("suspend")[2] == 1  # that database cannot be reached

@@ -21,15 +21,19 @@ from discreet.cli.terminal.completion import policies
 from discreet.cli.terminal.manual import manual
 from discreet.cli.terminal.output import clean
 from discreet.datasets.discovery import find_policy
+from discreet.errors import DiscreetError, InvalidArgument
 
 if TYPE_CHECKING:
     from discreet.datasets.policy import Policy
     from discreet.gateway.books.offices import Office
     from discreet.gateway.settings import Settings
+    from discreet.ledger import Ledger
 
 
 _WHOLE = ("id", "number", "at", "asked", "expires")
 """Columns of ids and times, which are copied: they stay on one line on a narrow terminal."""
+_ALWAYS = ("suspend", "revoke", "tokens", "requests", "audit", "backup")
+"""Verbs that need the gateway's own database alone. An owner in need must not have to correct a policy first."""
 
 
 class PolicyFirst(TyperGroup):
@@ -238,7 +242,7 @@ def revoke(
       $ discreet account clinic.toml revoke 0123456789abcdef
       $ discreet account clinic.toml revoke alice
     """
-    with _office(ctx) as office:
+    with _office(ctx, "revoke") as office:
         from discreet.gateway.books import tokens
         from discreet.gateway.books.offices import VERBS
 
@@ -359,10 +363,10 @@ def show_audit(
     if verify:
         from discreet.gateway.books import audit
 
-        with _office(ctx) as office:
+        with _office(ctx, "audit") as office:
             _say(f"The audit is whole: {audit.verify(office.store):,} lines checked.")
         return
-    with _office(ctx) as office:
+    with _office(ctx, "audit") as office:
         from discreet.gateway.books.offices import VERBS
         from discreet.gateway.books.tokens import COMMAND_LINE
 
@@ -383,7 +387,7 @@ def backup(
     """
     from discreet.gateway.books.store import GatewayStore
 
-    _, settings = _settings(ctx)
+    _, settings = _settings(ctx, "backup")
     with GatewayStore(settings.store) as store:  # not as the vault's user: the file is the caller's
         store.backup(file)
     _say(f"The accounts, tokens, requests and the audit are in {file}. Only you can read it.")
@@ -414,32 +418,59 @@ for word, command in COMMANDS.items():
     app.command(word, help=manual(command))(command)
 
 
-def _settings(ctx: typer.Context) -> tuple[Policy, Settings]:
-    """The policy that was named, and the settings of its gateway."""
-    from discreet.gateway.settings import load_served
+def _settings(ctx: typer.Context, verb: str) -> tuple[Policy | None, Settings]:
+    """The policy that was named, and the settings of its gateway. A policy with mistakes stops no verb that needs only
+    the gateway's own database.
+    """
+    from discreet.gateway.settings import load_books, load_served
 
-    return load_served(ctx.obj or find_policy())
+    path = ctx.obj or find_policy()
+    try:
+        return load_served(path)
+    except DiscreetError as error:
+        books = load_books(path) if verb in _ALWAYS else None
+        if books is None:
+            raise
+        _say(f"Note: {error} The gateway goes on with the policy that it has read. This is about {books.store}:")
+        return None, books
 
 
 @contextmanager
-def _office(ctx: typer.Context) -> Iterator[Office]:
+def _office(ctx: typer.Context, verb: str) -> Iterator[Office]:
     """The office of the policy that was named, with the owner's view of its ledger."""
-    from discreet.datasets.ledgers import open_policy_ledger
     from discreet.gateway.books.offices import Office
     from discreet.gateway.books.store import GatewayStore
     from discreet.gateway.isolation import as_vault
 
-    policy, settings = _settings(ctx)
+    policy, settings = _settings(ctx, verb)
     with ExitStack() as stack:
+
+        def open_ledger() -> Ledger:
+            assert policy is not None  # a verb in _ALWAYS uses none
+            return stack.enter_context(closing(_ledger_of(policy)))
+
         stack.enter_context(as_vault(policy, settings))  # files that root makes here belong to the vault
-        ledger = stack.enter_context(closing(open_policy_ledger(policy)))
         store = stack.enter_context(GatewayStore(settings.store))
-        yield Office(store=store, ledger=ledger, settings=settings, now=time.time)
+        yield Office(store=store, open_ledger=open_ledger, settings=settings, now=time.time)
+
+
+def _ledger_of(policy: Policy) -> Ledger:
+    """The ledger of a policy, with its own terms if the policy was edited: the gateway goes on with them."""
+    from discreet.datasets.ledgers import open_policy_ledger
+    from discreet.ledger import Ledger
+
+    try:
+        return open_policy_ledger(policy)
+    except InvalidArgument as error:
+        if error.code not in ("ledger-other-terms", "ledger-other-unit"):
+            raise
+        _say(f"Note: {error}")
+        return Ledger.open(policy.ledger)
 
 
 def _do(ctx: typer.Context, verb: str, **arguments: Any) -> dict[str, Any]:
     """What the owner's verb returns."""
-    with _office(ctx) as office:
+    with _office(ctx, verb) as office:
         from discreet.gateway.books.offices import VERBS
         from discreet.gateway.books.tokens import COMMAND_LINE
 

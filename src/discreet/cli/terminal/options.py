@@ -145,7 +145,7 @@ def _cost(epsilon: Any, delta: Any, within: Sequence[str] | None, weight: Sequen
 def _no_cost() -> InvalidArgument:
     """What is said of a question that is not free, if it may cost nothing, or if two options say what."""
     return InvalidArgument(
-        "Write either what it may cost, --epsilon 0.5, or how wrong it may be, --within visits=50.",
+        "Write either what it may cost, --epsilon 0.5, or how wrong a column of the answer may be, --within COLUMN=50.",
         code="epsilon-or-within",
     )
 
@@ -161,6 +161,6 @@ def read_amounts(given: Sequence[str] | None, option: str) -> dict[str, float] |
             name = ""
         if not name.strip():
             raise InvalidArgument(
-                f"{option} takes a column and a number. Write {option} visits=50.", code="command-pair"
+                f"{option} takes a column of the answer and a number. Write {option} COLUMN=50.", code="command-pair"
             )
     return found or None

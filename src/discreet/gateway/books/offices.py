@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, cast
 
 from discreet.errors import InvalidArgument, NotAllowed
@@ -37,11 +37,16 @@ class Office:
     """Everything that the verbs need: the gateway's database, the owner's view of the ledger, the settings and time."""
 
     store: GatewayStore
-    ledger: Ledger
+    open_ledger: Callable[[], Ledger]
     settings: Settings
     now: Callable[[], float]
     as_of: Callable[[], int | None] = lambda: None
     """The entry as of which an account sees what remains. None for the last one."""
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The ledger, opened when a verb needs it: who is suspended or loses a token does not depend on it."""
+        return self.open_ledger()
 
 
 Verb = Callable[[Office, Caller | None, Mapping[str, Any]], dict[str, Any]]

@@ -72,7 +72,9 @@ class Vault:
 
     def __init__(self, settings: Settings, ledger: Ledger, store: GatewayStore, opening: Mapping[str, Any]) -> None:
         self.settings, self.ledger, self.store = settings, ledger, store
-        self.office = Office(store=store, ledger=ledger, settings=settings, now=time.time, as_of=self._as_of)
+        self.office = Office(
+            store=store, open_ledger=lambda: ledger, settings=settings, now=time.time, as_of=self._as_of
+        )
         self.counters = Counters()
         self._callers = Callers(store)
         self._verifier = None if settings.oidc is None else Verifier(settings.oidc)

@@ -6,6 +6,7 @@ entries. Two slots are written in turn, so an interrupted write leaves the other
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -45,16 +46,26 @@ class Seen(NamedTuple):
 
 
 class Checkpoint:
-    """One such file."""
+    """One such file. With an `owner`, it is used by root, and is not created."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, owner: int | None = None) -> None:
+        self.path, self.owner = path, owner
         self._known: dict[bytes, Seen | None] = {}
+
+    def open(self, flags: int) -> int:
+        """A descriptor of the file. Root opens that of another user only if no link leads to what is not theirs."""
+        if self.owner is None:
+            return os.open(self.path, flags | os.O_CLOEXEC, 0o600)
+        file = os.open(self.path, (flags & ~os.O_CREAT) | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        if os.fstat(file).st_uid != self.owner:
+            os.close(file)
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        return file
 
     def read(self) -> Seen | None:
         """What was seen last. None if there is no such file, or nothing readable in it."""
         try:
-            file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            file = self.open(os.O_RDONLY)
             try:
                 return self._newest(os.pread(file, 2 * _SLOT, 0))
             finally:
@@ -108,7 +119,7 @@ class LockedCheckpoint:
 
     def __enter__(self) -> Self:
         try:
-            self._file = os.open(self._checkpoint.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._file = self._checkpoint.open(os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise self._checkpoint._unavailable(error) from None
         try:

@@ -1,5 +1,7 @@
 """A second checkpoint outside of the ledger's folder, so that a folder that is put back as a whole is noticed, too.
 
+For root, it is that of the user whose ledger it is: only the vault's user has seen what a gateway has charged.
+
 It is written after the entry is durable and after the first checkpoint, so it may be behind an honest ledger, and never
 ahead. A user, a machine or a container without it notices less, and is never stopped by its absence.
 """
@@ -7,6 +9,7 @@ ahead. A user, a machine or a container without it notices less, and is never st
 from __future__ import annotations
 
 import os
+import pwd
 from contextlib import suppress
 from pathlib import Path
 
@@ -44,8 +47,8 @@ def second_folder(home: str | None = None) -> Path | None:
 class SecondCheckpoint:
     """What was seen of one ledger, in a folder that its backups do not contain."""
 
-    def __init__(self, path: Path, *, chosen: bool) -> None:
-        self._checkpoint, self._chosen = Checkpoint(path), chosen
+    def __init__(self, path: Path, *, chosen: bool, owner: int | None = None) -> None:
+        self._checkpoint, self._chosen = Checkpoint(path, owner=owner), chosen
 
     @property
     def path(self) -> Path:
@@ -69,6 +72,8 @@ class SecondCheckpoint:
             try:
                 self._checkpoint.advance(seen)
             except LedgerUnavailable:  # the first time, there is no folder
+                if self._checkpoint.owner is not None:
+                    raise
                 self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 self._checkpoint.advance(seen)
         except (OSError, LedgerUnavailable) as error:
@@ -81,8 +86,8 @@ class SecondCheckpoint:
 
 
 def second_checkpoint(ledger: str, first: Checkpoint | None) -> SecondCheckpoint | None:
-    """The second checkpoint of a ledger: in the folder that DISCREET_STATE names, or in the user's state directory.
-    None if it is switched off, or if the first one is there.
+    """The second checkpoint of a ledger: in the folder that DISCREET_STATE names, or in the user's state directory, or
+    for root in that of the owner, if there is one. None if it is switched off, or if the first one is there.
     """
     if first is None or not ledger:
         return None
@@ -90,5 +95,20 @@ def second_checkpoint(ledger: str, first: Checkpoint | None) -> SecondCheckpoint
         if (folder := second_folder()) is not None:
             path = folder / f"{ledger}.checkpoint"
             chosen = bool(os.environ.get(VARIABLE, "").strip())
-            return None if path.resolve() == first.path.resolve() else SecondCheckpoint(path, chosen=chosen)
+            if path.resolve() == first.path.resolve():
+                return None
+            return _of_owner(path, first, chosen) or SecondCheckpoint(path, chosen=chosen)
+    return None
+
+
+def _of_owner(own: Path, first: Checkpoint, chosen: bool) -> SecondCheckpoint | None:
+    """The one of another user whose ledger root uses, by the owner of its first checkpoint or of their folder."""
+    if os.geteuid() != 0:
+        return None
+    for place in (first.path, first.path.parent):
+        with suppress(OSError, KeyError):  # it is missing, or its owner is a number without a home
+            owner = os.stat(place).st_uid
+            folder = second_folder(pwd.getpwuid(owner).pw_dir) if owner else None
+            if folder is not None and folder != own.parent and os.path.lexists(folder / own.name):
+                return SecondCheckpoint(folder / own.name, chosen=chosen, owner=owner)
     return None
