@@ -22,7 +22,8 @@ DECIDE = "decide: "
 HEAD = """\
 # A first policy, from the names and types of columns: no value is in it. It can be used as it is.
 # How much of one person an answer uses is found privately, and "discreet explain" says what that costs.
-# Ranges and choices that you know make answers more accurate: docs/sql.md.
+# Choices that you know make answers more accurate. Ranges and rows_per_person do only if they are tight, and generous
+# ones are worse than none: compare with "discreet explain". See docs/sql.md.
 # "discreet check" lists what is left to decide, by this word. Remove it once you have decided."""
 _TYPES = f"# {DECIDE}the file has no types. These were read off its rows, once: a value that does not fit is NULL."
 _NAMES = f"# {DECIDE}the file has no line of names. Write names for its columns, here and below."
