@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.datasets.column_names import names_in
+from discreet.datasets.limits import warnings_on_limit
 from discreet.datasets.sources import Source
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.gateway.books import accounts
@@ -141,6 +142,7 @@ class FirstRun:
             "tables": tables,
             "left_out": dict(source.left_out),
             "limits": limits,
+            "warnings": warnings_on_limit(made.epsilon, made.delta),
         }
 
     def choose(self, arguments: Mapping[str, Any]) -> dict[str, Any]:

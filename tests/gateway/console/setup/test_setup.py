@@ -19,6 +19,8 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dp
+from discreet.datasets.drafts import ledger_lines
+from discreet.datasets.limits import warnings_on_limit
 from discreet.datasets.sources import Source, read_source
 from discreet.engines.postgres.catalog import ForeignKey
 from discreet.gateway.books.tokens import digest_of
@@ -208,6 +210,29 @@ def test_the_first_run_says_what_epsilon_means_and_how_psql_is_let_in(running: R
     assert "postgres" not in tomllib.loads(shown)["gateway"]
     switched_on = tomllib.loads(shown.replace("# postgres", "postgres"))
     assert switched_on["gateway"]["postgres"] == "127.0.0.1:5433"
+
+
+def test_a_limit_that_protects_hardly_anybody_is_confirmed(running: Running, tmp_path: Path) -> None:
+    owner = running.person()
+    decide(owner)
+    assert "sure" not in owner.get("/setup/policy").text
+    owner.post("/setup/limits", **{**LIMITS, "epsilon": "1000", "delta": "0.1"})
+    said = html.unescape(owner.get("/setup/policy").text)
+    assert re.findall(r'class="note">(.*)</p>', said) == warnings_on_limit(1000, 0.1)
+    assert re.search(r'name="sure" value="yes" required', said)
+    reply = owner.post("/setup/policy")
+    assert (reply.status_code, running.begun) == (400, [])
+    assert "setup-choice" in reply.text
+    assert not (tmp_path / "clinic.toml").exists()
+    assert owner.post("/setup/policy", sure="yes").status_code == 303
+    assert tomllib.loads((tmp_path / "clinic.toml").read_text("utf-8"))["ledger"]["epsilon"] == 1000
+
+
+def test_the_first_run_proposes_the_limit_of_init(running: Running) -> None:
+    proposed = tomllib.loads("\n".join(ledger_lines("clinic")))["ledger"]
+    draft = running.first_run.draft
+    assert (draft.epsilon, draft.delta) == (proposed["epsilon"], proposed["delta"])
+    assert draft.question_most < draft.epsilon
 
 
 def test_no_value_is_shown_anywhere(running: Running) -> None:
