@@ -30,6 +30,7 @@ from discreet.gateway.first_run import FirstRun as Starter
 from discreet.gateway.frames import serve_frames
 from discreet.gateway.settings import Settings, load_settings
 from discreet.gateway.setup import draft as drafts
+from discreet.gateway.setup import office
 from discreet.gateway.setup.office import FirstRun, shown_url
 
 from ....refusing import refuses
@@ -378,6 +379,31 @@ def test_nothing_that_may_be_a_password_is_shown(url: str) -> None:
     assert shown_url(url) == "postgresql://…"
 
 
+def test_a_fault_is_explained_to_the_owner_alone(
+    running: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    owner = running.person()
+    decide(owner)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(office, "write_new", full)
+    reply = owner.post("/setup/policy")
+    assert "gateway-failed" in reply.text
+    assert "No space" not in reply.text
+    assert "No space left on device" in capsys.readouterr().err
+
+
+def test_several_files_are_several_options(tmp_path: Path) -> None:
+    """The second one would be the name of the policy."""
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("id,cost\n1,2\n")
+    with refuses(dp.InvalidArgument, "file-exists") as caught:
+        Starter([str(tmp_path / "a.csv")], tmp_path / "b.csv")
+    assert "discreet serve --new a.csv --new b.csv" in str(caught.value)
+
+
 def test_files_without_types_have_them_written_down(tmp_path: Path) -> None:
     pyarrow.csv.write_csv(pa.table({"user_id": [1, 2], "age": [30, 40]}), tmp_path / "people.csv")
     with first_run(tmp_path, read_source([str(tmp_path / "people.csv")], tmp_path / "clinic.toml")) as running:
@@ -414,6 +440,8 @@ def test_a_password_is_not_shown(url: str) -> None:
 def test_a_copy_in_utf_8_goes_with_a_first_run_that_ends_without_a_policy(tmp_path: Path) -> None:
     (tmp_path / "costs.csv").write_bytes("patient_id;city;cost\n1;Köln;1,5\n2;Münster;2,5\n".encode("cp1252"))
     copy = tmp_path / "costs.utf8.csv"
-    with running_first_run(tmp_path, "--new", "costs.csv", "--encoding", "windows-1252"):
+    with running_first_run(tmp_path, "--new", "costs.csv", "--encoding", "windows-1252") as made:
         assert "Köln" in copy.read_text("utf-8")
+        assert "Nothing was written" not in made.errors
     assert not copy.exists()
+    assert "Nothing was written" in made.errors
