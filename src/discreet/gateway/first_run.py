@@ -92,7 +92,7 @@ class FirstRun:
         self._isolated = isolated
         self._secret = new_secret()
         self._signals: list[int] = []
-        _check_new(self.policy_file, data)
+        _check_new(self.policy_file)
         store = str(self.policy_file.with_suffix(".gateway"))
         self.settings = Settings(name=self.policy_file.stem, store=store, copies=f"{store}.data", users=users)
         self.problems, self._users = self._isolation()
@@ -179,21 +179,14 @@ def _policy_name(source: str) -> str:
     return f"{plain}.toml"
 
 
-def _check_new(file: Path, data: Sequence[str]) -> None:
+def _check_new(file: Path) -> None:
     """Refuse to touch a policy or records that exist."""
     for one in (file, file.with_suffix(".ledger"), file.with_suffix(".gateway")):
-        if one.exists() and one.suffix not in (".toml", ".ledger", ".gateway"):
-            files = " ".join(f"--new {Path(each).name}" for each in (*data, file))
-            raise InvalidArgument(
-                f"The policy would be written to {one}, which exists. For several files, repeat the option: discreet "
-                f"serve {files}. Or name another policy, such as clinic.toml.",
-                code="file-exists",
-            )
         if one.exists():
+            serve = f"Serve it with: discreet serve {file.name}. For new data, name another policy after the data."
+            several = "It would be the policy. For several files, repeat the option: --new a.csv --new b.csv."
             raise InvalidArgument(
-                f"{one} exists and is left as it is. Serve it with: discreet serve {file.name}. For new data, name "
-                "another policy after the data.",
-                code="file-exists",
+                f"{one} exists and is left as it is. {serve if file.suffix == '.toml' else several}", code="file-exists"
             )
     if not file.parent.is_dir():
         raise InvalidArgument(
