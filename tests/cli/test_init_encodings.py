@@ -16,8 +16,8 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.cli import init as init_command
-from discreet.datasets import text_copies
 from discreet.datasets.sources import read_source
+from discreet.datasets.texts import copies as text_copies
 from discreet.errors import InvalidArgument
 
 from ..refusing import refuses

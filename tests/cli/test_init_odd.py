@@ -13,10 +13,10 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.cli import init as init_command
-from discreet.datasets import text_drafts
 from discreet.datasets.drafts import find_people, policy_text
 from discreet.datasets.people import place_of
 from discreet.datasets.sources import Source
+from discreet.datasets.texts import drafts as text_drafts
 from discreet.engines.postgres.catalog import ForeignKey
 from discreet.errors import InvalidArgument
 

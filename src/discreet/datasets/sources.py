@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet.datasets.column_names import check_count, names_of_tables
-from discreet.datasets.text_copies import TextCopy, check_encoding, count_unreadable, refuse_wide, write_copy
-from discreet.datasets.text_drafts import NOTABLE, ROWS, TextDraft, draft_names, draft_text
+from discreet.datasets.texts.copies import TextCopy, check_encoding, count_unreadable, refuse_wide, write_copy
+from discreet.datasets.texts.drafts import NOTABLE, ROWS, TextDraft, draft_names, draft_text
 from discreet.engines.configuration import URLS
 from discreet.engines.duckdb.engine import DuckDB, has_types, text_files_in
 from discreet.engines.postgres.catalog import ForeignKey, read_catalog

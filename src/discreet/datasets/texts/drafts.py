@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
-from discreet.datasets.text_copies import count_unreadable, refuse_wide
+from discreet.datasets.texts.copies import count_unreadable, refuse_wide
 from discreet.engines.duckdb.dialect import quote
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.duckdb.text_files import LONGEST_HEADER, Csv, likely_separator, open_text, plain_number, read_date
