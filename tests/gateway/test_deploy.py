@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from .house import House
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -56,3 +60,23 @@ def test_the_image_has_the_users_that_are_the_default():
         ("64102", USERS[1]),
     ]
     assert "USER" not in re.findall(r"^([A-Z]+) ", text, re.M)  # it starts as root, to have two users
+
+
+def test_only_its_owner_can_read_a_backup(tmp_path, install):
+    """The commands of the page, with the usual umask of root."""
+    install(lambda: shutil.which("sqlite3"), "sqlite3")
+    house, kept, programs = House(tmp_path / "clinic"), tmp_path / "backup", tmp_path / "programs"
+    house.open("ada")
+    house.policy.chmod(0o600)
+    programs.mkdir()
+    for name, words in (("discreet", f'"{sys.executable}" -m discreet "$@"'), ("sudo", 'shift 2; "$@"')):
+        (programs / name).write_text(f"#!/bin/sh\n{words}\n")
+        (programs / name).chmod(0o755)
+    page = (DEPLOY / "README.md").read_text("utf-8")
+    commands = "\n".join(re.findall("^# (.+)", page.partition("## Backup")[2].partition("```\n")[0], re.M))
+    commands = commands.replace("/var/lib/discreet/clinic", str(house.folder)).replace("/backup", str(kept))
+    found = {"PATH": f"{programs}:{os.environ['PATH']}"}
+    subprocess.run(["sh", "-ec", f"umask 022\n{commands}"], check=True, timeout=60, env=os.environ | found)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (kept, *kept.iterdir())}
+    ours = ("clinic.gateway", "clinic.ledger", "clinic.ledger.checkpoint", "clinic.toml")
+    assert modes == {"backup": 0o700, **dict.fromkeys(ours, 0o600)}

@@ -19,10 +19,13 @@ from discreet.engines.postgres.catalog import ForeignKey
 
 DECIDE = "decide: "
 """Before what is left to the owner."""
+EPSILON, DELTA = 1.0, 1e-6
+"""The limit that every first policy proposes: a small one, as it can be raised later with a reason, and not lowered."""
 HEAD = """\
 # A first policy, from the names and types of columns: no value is in it. It can be used as it is.
 # How much of one person an answer uses is found privately, and "discreet explain" says what that costs.
-# Ranges and choices that you know make answers more accurate: docs/sql.md.
+# Choices that you know make answers more accurate. Ranges and rows_per_person do only if they are tight, and generous
+# ones are worse than none: compare with "discreet explain". See docs/sql.md.
 # "discreet check" lists what is left to decide, by this word. Remove it once you have decided."""
 _TYPES = f"# {DECIDE}the file has no types. These were read off its rows, once: a value that does not fit is NULL."
 _NAMES = f"# {DECIDE}the file has no line of names. Write names for its columns, here and below."
@@ -147,7 +150,7 @@ def remark(said: str) -> str:
     return "# " + "".join(letter if letter.isprintable() else "\ufffd" for letter in said)
 
 
-def ledger_lines(name: str, epsilon: float = 1.0, delta: float = 1e-6, *, mark: str = "") -> list[str]:
+def ledger_lines(name: str, epsilon: float = EPSILON, delta: float = DELTA, *, mark: str = "") -> list[str]:
     """The section of the ledger. `mark` says that its numbers are not decided."""
     return [
         "[ledger]",

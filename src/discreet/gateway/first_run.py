@@ -183,10 +183,10 @@ def _check_new(file: Path) -> None:
     """Refuse to touch a policy or records that exist."""
     for one in (file, file.with_suffix(".ledger"), file.with_suffix(".gateway")):
         if one.exists():
+            serve = f"Serve it with: discreet serve {file.name}. For new data, name another policy after the data."
+            several = "It would be the policy. For several files, repeat the option: --new a.csv --new b.csv."
             raise InvalidArgument(
-                f"{one} exists and is left as it is. Serve it with: discreet serve {file.name}. For new data, name "
-                "another policy after the data.",
-                code="file-exists",
+                f"{one} exists and is left as it is. {serve if file.suffix == '.toml' else several}", code="file-exists"
             )
     if not file.parent.is_dir():
         raise InvalidArgument(

@@ -81,11 +81,17 @@ def users_of(settings: Settings) -> tuple[User, User]:
     vault, desk = (_user(name) for name in settings.users)
     if vault is None or desk is None:
         missing = [name for name, user in zip(settings.users, (vault, desk), strict=True) if user is None]
-        homes = dict(zip(settings.users, (f"--create-home --home-dir {VAULT_HOME}", "--no-create-home"), strict=True))
-        made = " && ".join(
-            f"useradd --system --user-group {homes[name]} --shell /usr/sbin/nologin {name}" for name in missing
+        made = [
+            f"useradd --system --user-group --no-create-home --home-dir {home} --shell /usr/sbin/nologin {name}"
+            for name, home in zip(settings.users, (VAULT_HOME, "/nonexistent"), strict=True)
+            if name in missing
+        ]
+        if vault is None:  # useradd would let everybody enter the home
+            name = settings.users[0]
+            made.append(f"install -d -o {name} -g {name} -m 700 {VAULT_HOME}")
+        raise InvalidArgument(
+            f"there is no user {' and no user '.join(missing)}: {' && '.join(made)}", code="gateway-users"
         )
-        raise InvalidArgument(f"there is no user {' and no user '.join(missing)}: {made}", code="gateway-users")
     return vault, desk
 
 
@@ -158,7 +164,8 @@ def _why_not_run(user: User) -> str:
     said += f", because it cannot enter {stopped[0]}" if stopped else ""
     return (
         f"{said}. Install discreet where all users can read it: "
-        '/usr/bin/python3 -m venv /opt/discreet && /opt/discreet/bin/pip install "discreet[gateway]"'
+        '/usr/bin/python3 -m venv /opt/discreet && /opt/discreet/bin/pip install "discreet[gateway]"  '
+        '# once it is published; until then ".[gateway]" in a checkout'
     )
 
 

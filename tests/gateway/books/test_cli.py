@@ -175,10 +175,12 @@ def test_all_users_that_are_missing_are_named_at_once(policy: Path) -> None:
     settings = replace(load_settings(policy)[1], users=("no-such-vault", "no-such-desk"))
     with refuses(InvalidArgument, "gateway-users") as refused:
         users_of(settings)
-    homes = ("--create-home --home-dir /var/lib/discreet-vault", "--no-create-home")  # the vault's second checkpoint
+    homes = ("/var/lib/discreet-vault", "/nonexistent")  # the vault has a second checkpoint
     for name, home in zip(settings.users, homes, strict=True):
-        made = f"useradd --system --user-group {home} --shell /usr/sbin/nologin {name}"
+        made = f"useradd --system --user-group --no-create-home --home-dir {home} --shell /usr/sbin/nologin {name}"
         assert made in str(refused.value)
+    home = "install -d -o no-such-vault -g no-such-vault -m 700 /var/lib/discreet-vault"
+    assert str(refused.value).endswith(home)  # after its user
     before = os.geteuid()
     with as_vault(load_settings(policy)[0], settings):  # and as root, accounts are managed all the same
         assert this_user().user == before

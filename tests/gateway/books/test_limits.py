@@ -329,6 +329,23 @@ def test_an_approval_is_for_the_same_question_by_the_same_account_with_no_more_e
     assert not approvals.use(careful.store, alice, "d", BIG)
 
 
+def test_who_asks_again_hears_why_the_request_was_refused(careful: Clinic) -> None:
+    alice, bob = careful.login("alice"), careful.login("bob")
+    number = approvals.ask_approval(careful.store, alice, "d", "SELECT 1", BIG, careful.time)
+    careful.do("decide", number=number, decision="refuse", why="too much\nfor a count.")
+    said = []
+    for caller, digest in ((bob, "d"), (alice, "other"), (alice, "d"), (alice, "d")):
+        with refuses(NotAllowed, "gateway-approval") as caught:
+            ask(careful, caller, digest=digest)
+        said.append(str(caught.value))
+    assert [one.startswith("Request 1 for this question was refused: too much for a count. ") for one in said] == [
+        False,
+        False,
+        True,
+        False,  # of the new request, which waits
+    ]
+
+
 def test_more_epsilon_is_another_request(careful: Clinic) -> None:
     alice = careful.login("alice")
     file = [approvals.ask_approval(careful.store, alice, "d", "SELECT 1", one, careful.time) for one in (BIG, 1, BIG)]

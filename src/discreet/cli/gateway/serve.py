@@ -27,7 +27,7 @@ def serve(
         typer.Option(
             metavar="DATA",
             help="A first run: set up a policy for a file, a folder or a postgresql:// database in the browser, and "
-            "serve it. May be repeated for files.",
+            "serve it. Repeat it for several files: --new a.csv --new b.csv.",
             show_default=False,
         ),
     ] = None,
@@ -80,6 +80,7 @@ def serve(
 
     Examples:
       $ discreet serve --new visits.parquet
+      $ discreet serve --new visits.csv --new labs.csv
       $ discreet serve clinic.toml --calibrate
       $ discreet account clinic.toml open alice --epsilon 3
       $ sudo discreet serve clinic.toml
@@ -138,6 +139,8 @@ def _first_run(data: list[str], policy: str | None, *, isolated: bool, **known: 
         print("Open the owner's link in a browser on this machine. It works once.", file=sys.stderr)
         sys.stdout.flush()
         first_run.watch()
+    if not first_run.policy_file.exists():
+        print("Stopped. Nothing was written.", file=sys.stderr)
 
 
 def _calibrate(policy: str) -> None:

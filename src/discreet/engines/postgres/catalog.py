@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.engines.postgres.engine import Postgres
-from discreet.errors import DiscreetError, InvalidArgument
+from discreet.engines.postgres.engine import CONNECT_S, Postgres
+from discreet.errors import DiscreetError, EngineFailed, InvalidArgument
 from discreet.extras import need
 
 MOST_TABLES = 200
@@ -65,7 +66,10 @@ class Catalog:
 def read_catalog(url: str) -> Catalog:
     """What the catalog says about all tables that the role may read."""
     psycopg = need("psycopg", "postgres", "The engine PostgreSQL")
-    Postgres(url, {})  # its version and encoding are checked, and it says what is wrong with the URL
+    try:
+        Postgres(url, {})  # its version and encoding are checked
+    except EngineFailed:
+        raise EngineFailed(_why_closed(psycopg, url), code="engine-unreachable") from None
     try:
         with psycopg.connect(url, connect_timeout=20) as connection:
             connection.read_only = True
@@ -97,6 +101,25 @@ def read_catalog(url: str) -> Catalog:
         if f"{schema}.{table}" in named and f"{other_schema}.{other}" in named
     ]
     return Catalog(places=places, tables=tables, left_out=left_out, foreign_keys=known)
+
+
+def _why_closed(psycopg: Any, url: str) -> str:
+    """Why a database cannot be opened, for its owner's terminal. Messages of libpq may quote a part of a password."""
+    try:
+        where = psycopg.conninfo.make_conninfo(url, connect_timeout=CONNECT_S).encode()
+    except (psycopg.Error, UnicodeError):
+        return "The URL of the database is wrong. Write it like postgresql://role@host:5432/database."
+    if psycopg.pq.PGconn.ping(where) == psycopg.pq.Ping.NO_RESPONSE:
+        return "No database server answers at this host and port. Check that it runs, and the URL."
+    tried = psycopg.pq.PGconn.connect(where)
+    needs_password = tried.needs_password
+    tried.finish()
+    said = "asks for a password, and finds none" if needs_password else "refuses the role, its password or the database"
+    file = os.path.expanduser(os.environ.get("PGPASSFILE") or "~/.pgpass")
+    return (
+        f"The database server {said}. Passwords are read from {file}, which must belong to the user of this home "
+        "and have mode 600, or from $PGPASSWORD."
+    )
 
 
 def _name(table: str, schema: str, known: Mapping[str, str]) -> str:

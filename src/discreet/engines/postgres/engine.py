@@ -23,7 +23,7 @@ from discreet.extras import need
 from discreet.rows.arrow import array_of
 
 OLDEST = 130_000
-_CONNECT_S = 20
+CONNECT_S = 20
 _KINDS = {
     "boolean": ("bool",),
     "integer": ("int2", "int4", "int8"),
@@ -74,7 +74,8 @@ _FAILED = (
 )
 _CLOSED = (
     "The database cannot be opened. Check that the server runs, and that its URL is right (in a policy, url of "
-    "[engine]): the host, the database and the role. Its password may be in ~/.pgpass or $PGPASSWORD."
+    "[engine]): the host, the database and the role. Its password may be in $PGPASSWORD, or in ~/.pgpass of the "
+    "user who runs this: for a gateway, that of the vault."
 )
 
 
@@ -218,7 +219,7 @@ class Postgres:
     def _transaction(self, work: Callable[[Any], Any], said: str, code: str = "engine-failed") -> Any:
         """Run `work` on a connection in one read-only transaction. If it fails, only `said` is passed on."""
         try:
-            with self._psycopg.connect(self._url, connect_timeout=_CONNECT_S, prepare_threshold=None) as connection:
+            with self._psycopg.connect(self._url, connect_timeout=CONNECT_S, prepare_threshold=None) as connection:
                 connection.read_only = True
                 connection.isolation_level = self._psycopg.IsolationLevel.REPEATABLE_READ
                 settings = {**_SETTINGS, "statement_timeout": str(self._timeout * 1000)}

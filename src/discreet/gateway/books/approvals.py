@@ -72,6 +72,21 @@ def file_request(execute: Execute, caller: Caller, digest: str, sql: str, epsilo
     return number
 
 
+def refusal_of(execute: Execute, caller: Caller, digest: str) -> str:
+    """The refusal of a question that is asked again, in words, inside a transaction. Empty if the last request for it
+    was not refused.
+    """
+    found = execute(
+        "SELECT number, state, why FROM requests WHERE account = ? AND digest = ? ORDER BY number DESC LIMIT 1",
+        *(caller.account, digest),
+    )
+    if not found or found[0][1] != "refused":
+        return ""
+    number, _, why = found[0]
+    reason = " ".join(str(why or "").split())[:500].rstrip(".")
+    return f"Request {number} for this question was refused{reason and f': {reason}'}. "
+
+
 def decide(store: GatewayStore, number: Any, by: Caller, decision: Any, why: Any, now: float) -> ApprovalRequest:
     """Approve or refuse a request. Whoever asked cannot decide."""
     if decision not in ("approve", "refuse"):

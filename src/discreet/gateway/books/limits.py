@@ -68,9 +68,9 @@ def reserve(
     """Count a question against every limit and write it into the audit, or refuse it and count nothing.
 
     A question above `approve_above` uses up the approval of the request with this `digest`. If there is none, a request
-    is filed. Over MCP, a question above `confirm_above` needs a person: one who confirms it, or one who approves it. A
-    caller who was suspended or revoked since they were authenticated is refused. What was charged before and never
-    answered costs 0, and is counted as a question.
+    is filed, and the error says why the last one was refused. Over MCP, a question above `confirm_above` needs a
+    person: one who confirms it, or one who approves it. A caller who was suspended or revoked since they were
+    authenticated is refused. What was charged before and never answered costs 0, and is counted as a question.
     """
     epsilon = Fraction(0) if epsilon == 0 else check_epsilon(epsilon)
     made: Reservation | None = None
@@ -88,6 +88,7 @@ def reserve(
         if alone and not needed and request is None and agent is not None and agent.can_confirm:
             raise NotConfirmed(epsilon, settings.mcp_confirm_above)
         if (needed or alone) and request is None:
+            refused = approvals.refusal_of(execute, caller, digest)
             number = approvals.file_request(execute, caller, digest, sql, epsilon, now)
         else:
             made = state.add(epsilon, request)
@@ -98,7 +99,7 @@ def reserve(
         least = above if needed and above is not None else settings.mcp_confirm_above
         advice = "" if needed else " Or let a person ask it, without MCP: this client cannot ask one to confirm it."
         raise NotAllowed(
-            f"A question above ε = {shown(least)} needs the approval of a second person. It is request "
+            f"{refused}A question above ε = {shown(least)} needs the approval of a second person. It is request "
             f"{number}: ask the same question again when it is approved.{advice} Nothing was charged.",
             code="gateway-approval",
         )

@@ -310,7 +310,8 @@ class Callers:
 def login_error() -> NotAllowed:
     """The one refusal of whoever cannot show who they are."""
     return NotAllowed(
-        "This is no valid token. It may be mistyped, expired or revoked. Ask the owner of the data for a login link.",
+        "This is no valid token or link. It may be mistyped, expired or revoked, or a link that was used already. Ask "
+        "the owner of the data for a login link.",
         code="gateway-login",
     )
 

@@ -13,6 +13,8 @@ from typing import Any
 
 from discreet.datasets.connect import open_engine, schema_of
 from discreet.datasets.drafts import (
+    DELTA,
+    EPSILON,
     People,
     column_lines,
     engine_lines,
@@ -66,11 +68,11 @@ class Draft:
     """All decisions."""
 
     tables: Mapping[str, TableDraft]
-    epsilon: float = 5.0
-    delta: float = 1e-6
+    epsilon: float = EPSILON
+    delta: float = DELTA
     answer_after: str = "5s"
     question_default: float | None = 0.1
-    question_most: float | None = 1.0
+    question_most: float | None = 0.5
     owner: str = "owner"
 
     def named(self, use: str) -> list[str]:

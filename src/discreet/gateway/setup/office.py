@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import os
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.datasets.column_names import names_in
+from discreet.datasets.limits import warnings_on_limit
 from discreet.datasets.sources import Source
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.gateway.books import accounts
@@ -60,8 +62,10 @@ class FirstRun:
             return refusal(InvalidArgument("The body must be one JSON object.", code="gateway-body"))
         except DiscreetError as error:
             return refusal(error)
-        except Exception:  # a fault of ours: its message could say too much
-            return refusal(DiscreetError("The set-up failed. Nothing was written.", code="gateway-failed"))
+        except Exception:  # a fault of ours: its message could say too much, except to who has the data
+            traceback.print_exc()
+            said = "The set-up failed. Nothing was written. The terminal says why."
+            return refusal(DiscreetError(said, code="gateway-failed"))
 
     def _reply(self, verb: str, frame: Frame) -> dict[str, Any]:
         if verb == "health":
@@ -141,6 +145,7 @@ class FirstRun:
             "tables": tables,
             "left_out": dict(source.left_out),
             "limits": limits,
+            "warnings": warnings_on_limit(made.epsilon, made.delta),
         }
 
     def choose(self, arguments: Mapping[str, Any]) -> dict[str, Any]:

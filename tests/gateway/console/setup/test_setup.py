@@ -19,6 +19,8 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dp
+from discreet.datasets.drafts import ledger_lines
+from discreet.datasets.limits import warnings_on_limit
 from discreet.datasets.sources import Source, read_source
 from discreet.engines.postgres.catalog import ForeignKey
 from discreet.gateway.books.tokens import digest_of
@@ -28,6 +30,7 @@ from discreet.gateway.first_run import FirstRun as Starter
 from discreet.gateway.frames import serve_frames
 from discreet.gateway.settings import Settings, load_settings
 from discreet.gateway.setup import draft as drafts
+from discreet.gateway.setup import office
 from discreet.gateway.setup.office import FirstRun, shown_url
 
 from ....refusing import refuses
@@ -210,6 +213,29 @@ def test_the_first_run_says_what_epsilon_means_and_how_psql_is_let_in(running: R
     assert switched_on["gateway"]["postgres"] == "127.0.0.1:5433"
 
 
+def test_a_limit_that_protects_hardly_anybody_is_confirmed(running: Running, tmp_path: Path) -> None:
+    owner = running.person()
+    decide(owner)
+    assert "sure" not in owner.get("/setup/policy").text
+    owner.post("/setup/limits", **{**LIMITS, "epsilon": "1000", "delta": "0.1"})
+    said = html.unescape(owner.get("/setup/policy").text)
+    assert re.findall(r'class="note">(.*)</p>', said) == warnings_on_limit(1000, 0.1)
+    assert re.search(r'name="sure" value="yes" required', said)
+    reply = owner.post("/setup/policy")
+    assert (reply.status_code, running.begun) == (400, [])
+    assert "setup-choice" in reply.text
+    assert not (tmp_path / "clinic.toml").exists()
+    assert owner.post("/setup/policy", sure="yes").status_code == 303
+    assert tomllib.loads((tmp_path / "clinic.toml").read_text("utf-8"))["ledger"]["epsilon"] == 1000
+
+
+def test_the_first_run_proposes_the_limit_of_init(running: Running) -> None:
+    proposed = tomllib.loads("\n".join(ledger_lines("clinic")))["ledger"]
+    draft = running.first_run.draft
+    assert (draft.epsilon, draft.delta) == (proposed["epsilon"], proposed["delta"])
+    assert draft.question_most < draft.epsilon
+
+
 def test_no_value_is_shown_anywhere(running: Running) -> None:
     owner = running.person()
     pages = [owner.get("/setup").text]
@@ -353,6 +379,32 @@ def test_nothing_that_may_be_a_password_is_shown(url: str) -> None:
     assert shown_url(url) == "postgresql://…"
 
 
+def test_a_fault_is_explained_to_the_owner_alone(
+    running: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    owner = running.person()
+    decide(owner)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(office, "write_new", full)
+    reply = owner.post("/setup/policy")
+    assert "gateway-failed" in reply.text
+    assert "No space" not in reply.text
+    assert "No space left on device" in capsys.readouterr().err
+
+
+def test_several_files_are_several_options(tmp_path: Path) -> None:
+    """The second one would be the name of the policy."""
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("id,cost\n1,2\n")
+    with refuses(dp.InvalidArgument, "file-exists") as caught:
+        Starter([str(tmp_path / "a.csv")], tmp_path / "b.csv")
+    assert "--new a.csv --new b.csv" in str(caught.value)
+    assert "discreet serve b.csv" not in str(caught.value)
+
+
 def test_files_without_types_have_them_written_down(tmp_path: Path) -> None:
     pyarrow.csv.write_csv(pa.table({"user_id": [1, 2], "age": [30, 40]}), tmp_path / "people.csv")
     with first_run(tmp_path, read_source([str(tmp_path / "people.csv")], tmp_path / "clinic.toml")) as running:
@@ -389,6 +441,8 @@ def test_a_password_is_not_shown(url: str) -> None:
 def test_a_copy_in_utf_8_goes_with_a_first_run_that_ends_without_a_policy(tmp_path: Path) -> None:
     (tmp_path / "costs.csv").write_bytes("patient_id;city;cost\n1;Köln;1,5\n2;Münster;2,5\n".encode("cp1252"))
     copy = tmp_path / "costs.utf8.csv"
-    with running_first_run(tmp_path, "--new", "costs.csv", "--encoding", "windows-1252"):
+    with running_first_run(tmp_path, "--new", "costs.csv", "--encoding", "windows-1252") as made:
         assert "Köln" in copy.read_text("utf-8")
+        assert "Nothing was written" not in made.errors
     assert not copy.exists()
+    assert "Nothing was written" in made.errors

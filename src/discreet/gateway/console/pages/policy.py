@@ -84,7 +84,7 @@ def undecided(described: Mapping[str, Any]) -> Iterator[dict[str, str]]:
             if column["identifies_people"] or column["between"] is not None or column["choices"] is not None:
                 continue
             if column["type"] in ("integer", "number"):
-                means = "sums and means find a range privately, which makes them less accurate"
+                means = "found privately, for a part of ε: declare a range only if it is tight"
                 yield {"where": where, "what": "between", "means": means}
             elif column["type"] == "text":
                 means = "groups are found privately, and only those that enough people have are shown"

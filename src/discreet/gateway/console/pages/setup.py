@@ -200,7 +200,11 @@ async def policy_page(visit: Visit, refusal: Refusal | None = None) -> Reply:
 
 @shown_on(policy_page)
 async def serve_policy(visit: Visit) -> Reply:
-    """Write the policy, and let the gateway start. The owner stays logged in, as the owner of it."""
+    """Write the policy, and let the gateway start. The owner stays logged in, as the owner of it. A limit that protects
+    hardly anybody must be confirmed.
+    """
+    if (await visit.ask_vault("setup"))["warnings"] and visit.form["sure"] != "yes":
+        raise InvalidArgument("Confirm these limits, or go back and change them.", code="setup-choice")
     begun = await visit.ask_vault("setup_write")
     return visit.go("/setup/starting", headers=(session_header(visit, begun), CLOSE))
 
