@@ -77,7 +77,7 @@ def test_every_benchmark_prints_its_own_command() -> None:
         assert set(re.findall(r"`python -m bench\.(\w+\.\w+)", page.stored(name))) <= {command.split()[0]}
 
 
-@pytest.mark.parametrize("name", ["trust.md", "channel.md", "how-to/scale.md"])
+@pytest.mark.parametrize("name", ["trust.md", "channel.md", "how-to/scale.md", "sql.md"])
 def test_rows_quoted_on_other_pages_were_printed(name: str) -> None:
     printed = [table for section in page.COMMANDS for table in charts.tables(page.stored(section))]
     quoted = 0
