@@ -21,7 +21,7 @@ def tables(text: str) -> list[Table]:
     """The tables of a section: for each, its rows by title."""
     found: list[Table] = []
     for block in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
-        titles, _, *rows = [[cell.strip() for cell in row[1:-1].split("|")] for row in block.splitlines()]
+        titles, _, *rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", row[1:-1])] for row in block.splitlines()]
         found.append([dict(zip(titles, row, strict=True)) for row in rows])
     return found
 
