@@ -25,7 +25,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from discreet.datasets.policy import load
+from discreet.datasets.policy import Policy
 from discreet.errors import InvalidArgument, ServiceUnavailable
 from discreet.gateway.desk.mcp import is_installed
 from discreet.gateway.isolation import User, problems, this_user, users_of, why_unnoticed
@@ -211,25 +211,21 @@ class Supervisor:
     def __init__(self, policy: str | Path, *, isolated: bool = True) -> None:
         self.policy_file = Path(policy).expanduser().resolve()
         self._isolated = isolated
-        self.settings, self.problems, self._users = self._read()
+        self.settings, self.problems, self._users, self.warnings = self._read()
         self._log = _log(self.settings)
         self._signals: list[int] = []
         self._ending: list[threading.Thread] = []
 
-    def _read(self) -> tuple[Settings, list[str], tuple[User, User]]:
-        """The settings as they are now, what is wrong with the isolation, and the users that follow."""
+    def _read(self) -> tuple[Settings, list[str], tuple[User, User], list[str]]:
+        """The settings as they are now, what is wrong with the isolation, the users that follow, and what else the
+        owner should know.
+        """
         policy, settings = load_served(self.policy_file)
         found = problems(self.policy_file, policy, settings)
         if found and os.geteuid() == 0 and self._isolated:
             raise not_isolated(found)
-        return settings, found, (this_user(), this_user()) if found else users_of(settings)
-
-    @property
-    def unnoticed(self) -> str | None:
-        """Why an old copy of the ledger might not be noticed, in words."""
-        vault = self._users[0]
-        name = "this user" if vault == this_user() else self.settings.users[0]
-        return why_unnoticed(load(self.policy_file), vault, name)
+        users = (this_user(), this_user()) if found else users_of(settings)
+        return settings, found, users, _warnings(policy, settings, users[0])
 
     @contextlib.contextmanager
     def running(self, sockets: dict[str, socket.socket] | None = None) -> Iterator[Pair]:
@@ -285,7 +281,7 @@ class Supervisor:
         """
         old = self._pair
         try:
-            settings, found, users = self._read()
+            settings, found, users, warnings = self._read()
             if _addresses(settings) != _addresses(self.settings):
                 raise InvalidArgument(
                     "http, postgres or metrics of [gateway] has changed, but the gateway listens already. Restart it.",
@@ -297,7 +293,9 @@ class Supervisor:
             self._log.error("the running pair was kept: %s", error)
             print(f"error [{error.code}]: {error} The running pair was kept.", file=sys.stderr)
             return
-        self.settings, self.problems, self._users = settings, found, users
+        self.settings, self.problems, self._users, self.warnings = settings, found, users, warnings
+        for text in warnings:
+            print(f"WARNING: {text}", file=sys.stderr)
         self._ending = [thread for thread in self._ending if thread.is_alive()]
         self._ending.append(threading.Thread(target=old.stop))
         self._ending[-1].start()
@@ -373,12 +371,16 @@ def _log(settings: Settings) -> logging.Logger:
     return log
 
 
-def check(file: str | Path) -> str | None:
-    """Refuse unless the desk is isolated from the data of a policy. Returns why an old copy of the ledger might not be
-    noticed, in words.
-    """
+def _warnings(policy: Policy, settings: Settings, vault: User) -> list[str]:
+    """What the owner should know, such as why an old copy of the ledger might not be noticed, in words."""
+    unnoticed = why_unnoticed(policy, vault, "this user" if vault == this_user() else settings.users[0])
+    return [] if unnoticed is None else [unnoticed]
+
+
+def check(file: str | Path) -> list[str]:
+    """Refuse unless the desk is isolated from the data of a policy. Returns what the owner should know, in words."""
     file = Path(file).expanduser().resolve()
     policy, settings = load_served(file)
     if found := problems(file, policy, settings):
         raise not_isolated(found)
-    return why_unnoticed(policy, users_of(settings)[0], settings.users[0])
+    return _warnings(policy, settings, users_of(settings)[0])

@@ -23,6 +23,8 @@ from discreet.datasets.ledgers import open_policy_ledger
 from discreet.errors import (
     DiscreetError,
     InvalidArgument,
+    LedgerDamaged,
+    LedgerUnavailable,
     QueryError,
     ServiceUnavailable,
 )
@@ -41,7 +43,7 @@ from discreet.gateway.vault.asking import OPTIONS, Asked, read_options, read_que
 from discreet.gateway.vault.clock import Lanes, Slot
 from discreet.gateway.vault.counters import Counters
 from discreet.gateway.vault.inspection import INSPECTIONS
-from discreet.gateway.vault.processes import Readers, error_in
+from discreet.gateway.vault.processes import Readers, error_in, without_places
 from discreet.gateway.vault.purchase import Purchase, account_of, late_error, note, spends, stopping_error
 from discreet.gateway.vault.remembered import Remembered
 from discreet.gateway.vault.snapshot import published
@@ -141,6 +143,9 @@ class Vault:
             reply = await self._handle(verb, frame)
         except BadFrame:
             reply = refusal(InvalidArgument("The body must be one JSON object.", code="gateway-body"))
+        except (LedgerDamaged, LedgerUnavailable) as error:  # its message names places of files: it is for the owner
+            print(f"error [{error.code}]: {error}", file=sys.stderr, flush=True)
+            reply = refusal(without_places(error))
         except DiscreetError as error:
             reply = refusal(error)
         except Exception:  # a fault of ours: its message could say too much
