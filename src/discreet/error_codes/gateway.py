@@ -140,6 +140,11 @@ GATEWAY = {
         "Accounts and tokens must outlive the process, and belong to nothing else.",
         '`store = "clinic.gateway"`, or a postgresql:// URL with its own schema',
     ),
+    "gateway-other-ledger": Explained(
+        "a gateway whose accounts belong to another ledger than the one that the policy names, or to one that is gone",
+        "A new ledger would forget what was spent.",
+        'the path of the ledger; or, to go on with another one on purpose, `discreet ledger clinic.toml --adopt "why"`',
+    ),
     "gateway-store-exposed": Explained(
         "a gateway's database that other users can read",
         "Who can write to it can make themselves the owner.",

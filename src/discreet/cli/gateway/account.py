@@ -424,16 +424,16 @@ def _settings(ctx: typer.Context) -> tuple[Policy, Settings]:
 @contextmanager
 def _office(ctx: typer.Context) -> Iterator[Office]:
     """The office of the policy that was named, with the owner's view of its ledger."""
-    from discreet.datasets.ledgers import open_policy_ledger
     from discreet.gateway.books.offices import Office
-    from discreet.gateway.books.store import GatewayStore
+    from discreet.gateway.books.opening import open_books
     from discreet.gateway.isolation import as_vault
 
     policy, settings = _settings(ctx)
     with ExitStack() as stack:
         stack.enter_context(as_vault(policy, settings))  # files that root makes here belong to the vault
-        ledger = stack.enter_context(closing(open_policy_ledger(policy)))
-        store = stack.enter_context(GatewayStore(settings.store))
+        ledger, store = open_books(policy, settings)
+        stack.enter_context(closing(ledger))
+        stack.enter_context(store)
         yield Office(store=store, ledger=ledger, settings=settings, now=time.time)
 
 

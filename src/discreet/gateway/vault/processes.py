@@ -206,7 +206,7 @@ def without_places(error: LedgerDamaged | LedgerUnavailable) -> DiscreetError:
     """The same error for those who may not know where the files of the gateway are."""
     what = "is damaged" if isinstance(error, LedgerDamaged) else "cannot be used now"
     return type(error)(
-        f"The record of this gateway {what}. What was charged stays charged. Tell the owner of the data, who finds more "
-        "in the messages of the gateway.",
+        f"The record of this gateway {what}. What was charged stays charged. Tell the owner of the data, who finds "
+        "more in the messages of the gateway.",
         code=error.code,
     )

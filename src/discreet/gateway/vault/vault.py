@@ -19,7 +19,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from discreet.datasets.ledgers import open_policy_ledger
 from discreet.errors import (
     DiscreetError,
     InvalidArgument,
@@ -31,6 +30,7 @@ from discreet.errors import (
 from discreet.gateway.books import audit, late, limits, policies, questions
 from discreet.gateway.books.accounts import Login, begin_session
 from discreet.gateway.books.offices import Office, check_arguments, check_caller
+from discreet.gateway.books.opening import open_books
 from discreet.gateway.books.scram import PREFIX, Exchanges, Sessions
 from discreet.gateway.books.store import GatewayStore
 from discreet.gateway.books.tokens import ROLES, Caller, Callers, digest_of, login_error
@@ -543,8 +543,7 @@ def open_vault(policy_file: str | Path) -> Vault:
         "copies": settings.copies,
     }
     published(policy, settings.version, settings.copies)
-    ledger = open_policy_ledger(policy)
-    store = GatewayStore(settings.store)
+    ledger, store = open_books(policy, settings)
     policies.record_policy(store, policy.public_text(), time.time())
     vault = Vault(settings, ledger, store, opening)
     vault.engine = policy.engine.kind

@@ -55,7 +55,7 @@ class Worker:
             public = {name for name, table in schema.tables.items() if table.public}
             engine = without_private_rows(engine, public)
         view = Watched if self._has_rows else Replays
-        self.ledger: Ledger = view.open(policy.ledger, protects=policy.unit, limit=policy.limit, rule=policy.rule)
+        self.ledger: Ledger = view.open(policy.ledger, protects=policy.unit)  # the vault has created it
         self.database = Database(
             schema,
             engine,

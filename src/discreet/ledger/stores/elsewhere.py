@@ -1,8 +1,8 @@
 """A second checkpoint outside of the ledger's folder, so that a folder that is put back as a whole is noticed, too.
 
 It is written after the entry is durable and after the first checkpoint, so it may be behind an honest ledger, and never
-ahead. A user, a machine or a container without it notices less, and is never stopped by its absence. Where the owner chose
-a folder, nothing is written to a ledger without it.
+ahead. A user, a machine or a container without it notices less, and is never stopped by its absence. Where the owner
+chose a folder, nothing is written to a ledger without it.
 """
 
 from __future__ import annotations
