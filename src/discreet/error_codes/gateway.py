@@ -231,8 +231,8 @@ GATEWAY = {
         "the same question again with the same Idempotency-Key; tell us if it goes on",
     ),
     "gateway-version": Explained(
-        '`version = "our data"` in `[gateway]`, or a version that cannot be copied',
-        "A version is a name that the owner publishes over a copy of the files.",
+        '`version = "our data"` in `[gateway]`, a version that cannot be copied, or one whose copy is gone',
+        "A version is a name that the owner publishes over a copy of the files. It never stands for other data.",
         '`version = "2026-11"`, and room for the copy next to the gateway\'s database',
     ),
     "gateway-not-isolated": Explained(

@@ -30,6 +30,7 @@ from discreet.errors import InvalidArgument, ServiceUnavailable
 from discreet.gateway.desk.mcp import is_installed
 from discreet.gateway.isolation import User, problems, this_user, users_of, why_unnoticed
 from discreet.gateway.settings import SHOWN_AMOUNTS, Address, Settings, load_served
+from discreet.gateway.vault.snapshot import replaced_sources
 
 PATIENCE = 120.0
 """How many seconds vault and desk may take until they are ready: the vault copies a new version of the data."""
@@ -374,7 +375,7 @@ def _log(settings: Settings) -> logging.Logger:
 def _warnings(policy: Policy, settings: Settings, vault: User) -> list[str]:
     """What the owner should know, such as why an old copy of the ledger might not be noticed, in words."""
     unnoticed = why_unnoticed(policy, vault, "this user" if vault == this_user() else settings.users[0])
-    return [] if unnoticed is None else [unnoticed]
+    return [*([] if unnoticed is None else [unnoticed]), *replaced_sources(policy, settings)]
 
 
 def check(file: str | Path) -> list[str]:

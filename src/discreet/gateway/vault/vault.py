@@ -46,7 +46,7 @@ from discreet.gateway.vault.inspection import INSPECTIONS
 from discreet.gateway.vault.processes import Readers, error_in, without_places
 from discreet.gateway.vault.purchase import Purchase, account_of, late_error, note, spends, stopping_error
 from discreet.gateway.vault.remembered import Remembered
-from discreet.gateway.vault.snapshot import published
+from discreet.gateway.vault.snapshot import publish
 from discreet.gateway.vault.verbs import VERBS
 from discreet.ledger import Ledger
 from discreet.ledger.book import WHOLE
@@ -542,8 +542,8 @@ def open_vault(policy_file: str | Path) -> Vault:
         "version": settings.version,
         "copies": settings.copies,
     }
-    published(policy, settings.version, settings.copies)
     ledger, store = open_books(policy, settings)
+    publish(policy, settings, store)
     policies.record_policy(store, policy.public_text(), time.time())
     vault = Vault(settings, ledger, store, opening)
     vault.engine = policy.engine.kind
