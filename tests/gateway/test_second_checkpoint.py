@@ -101,16 +101,16 @@ def test_a_folder_that_was_chosen_must_be_usable(
         why_unnoticed(policy, this_user(), "ana")
 
 
-@pytest.mark.parametrize("options", [("--not-isolated",), ("--check",)])
+@pytest.mark.parametrize("option", ["--not-isolated", "--check"])
 def test_nothing_is_served_without_the_folder_that_was_chosen(
-    options: tuple[str, ...], house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+    option: str, house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     (tmp_path / "disk").write_text("a file where a disk would be mounted")
     monkeypatch.setenv("DISCREET_STATE", str(tmp_path / "disk"))
     monkeypatch.setattr("discreet.gateway.serve.problems", lambda *_: [])
     monkeypatch.setattr("discreet.gateway.serve.users_of", lambda _: (this_user(), this_user()))
     with pytest.raises(SystemExit) as ended:
-        main(["serve", str(house.policy), *options])
+        main(["serve", str(house.policy), option])
     assert ended.value.code
     assert "[ledger-place]" in capsys.readouterr().err
 

@@ -136,7 +136,7 @@ GATEWAY = {
         "the whole text of the policy, changed",
     ),
     "gateway-store": Explained(
-        "a gateway's database in memory, or in a file with other tables",
+        "a gateway's database in memory, in a file with other tables, or in another place after SIGHUP",
         "Accounts and tokens must outlive the process, and belong to nothing else.",
         '`store = "clinic.gateway"`, or a postgresql:// URL with its own schema',
     ),
@@ -144,6 +144,11 @@ GATEWAY = {
         "a gateway whose accounts belong to another ledger than the one that the policy names, or to one that is gone",
         "A new ledger would forget what was spent.",
         'the path of the ledger; or, to go on with another one on purpose, `discreet ledger clinic.toml --adopt "why"`',
+    ),
+    "gateway-running": Explained(
+        "a second gateway at a database in a file",
+        "One gateway hides what its questions have charged until they are answered. It does not know those of another.",
+        "the same after the other gateway has ended; after a change of the policy, SIGHUP",
     ),
     "gateway-store-exposed": Explained(
         "a gateway's database that other users can read",

@@ -118,7 +118,7 @@ def _files(places: Iterable[object]) -> list[str]:
 def own_paths(policy: Policy, settings: Settings) -> list[str]:
     """The files that the vault writes: the ledger, the gateway's own database, and the published data."""
     databases = [place for place in (policy.ledger, settings.store) if not str(place).startswith(URLS)]
-    written = [f"{place}{end}" for place in databases for end in ("", "-wal", "-shm", ".checkpoint")]
+    written = [f"{place}{end}" for place in databases for end in ("", "-wal", "-shm", ".checkpoint", ".lock")]
     return _files([*written, settings.copies])
 
 

@@ -21,14 +21,16 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from discreet.datasets.policy import Policy
 from discreet.errors import InvalidArgument, ServiceUnavailable
+from discreet.gateway.books.store import only_gateway
 from discreet.gateway.desk.mcp import is_installed
-from discreet.gateway.isolation import User, problems, this_user, users_of, why_unnoticed
+from discreet.gateway.isolation import User, as_vault, problems, this_user, users_of, why_unnoticed
 from discreet.gateway.settings import SHOWN_AMOUNTS, Address, Settings, load_served
 from discreet.gateway.vault.snapshot import replaced_sources
 
@@ -56,8 +58,9 @@ class Pair:
         sockets: dict[str, socket.socket],
         folder: Path,
         users: tuple[User, User],
+        lock: int | None = None,
     ) -> None:
-        self.policy, self.settings, self.sockets, self._users = policy, settings, sockets, users
+        self.policy, self.settings, self.sockets, self._users, self._lock = policy, settings, sockets, users, lock
         self.folder = Path(tempfile.mkdtemp(prefix="pair-", dir=folder))
         self._own(self.folder, self._users[0], self._users[1])
         self.vault = self._start_vault()
@@ -90,7 +93,8 @@ class Pair:
             str(desk.user),
         ]
         command += ["supervised"]
-        return ready(started(command, user, env={**os.environ, **user.environment}), "vault")
+        environment, lock = {**os.environ, **user.environment}, () if self._lock is None else (self._lock,)
+        return ready(started(command, user, env=environment, pass_fds=lock), "vault")
 
     def _start_desk(self) -> subprocess.Popen[str]:
         listening = {name: one.fileno() for name, one in self.sockets.items()}
@@ -237,7 +241,10 @@ class Supervisor:
             sockets = listen(self.settings) if sockets is None else sockets
             for one in sockets.values():
                 stack.callback(one.close)
-            self._pair = Pair(self.policy_file, self.settings, sockets, folder, self._users)
+            self._lock = self._only_gateway()
+            if self._lock is not None:
+                stack.callback(os.close, self._lock)
+            self._pair = Pair(self.policy_file, self.settings, sockets, folder, self._users, self._lock)
             self._log.info("started")
             _notify("READY=1")
             try:
@@ -248,6 +255,12 @@ class Supervisor:
                 for thread in self._ending:
                     thread.join()
                 self._log.info("stopped")
+
+    def _only_gateway(self) -> int | None:
+        """The lock that no other gateway uses the same database. Its file belongs to the vault, like the database."""
+        policy, settings = load_served(self.policy_file)
+        with as_vault(policy, settings):
+            return only_gateway(settings.store)
 
     def addresses(self) -> dict[str, str]:
         """Where the desk is reached. A port of 0 is the one that was given."""
@@ -289,7 +302,12 @@ class Supervisor:
                     code="gateway-address",
                 )
             self._log = _log(settings)  # a new file, if the old one was moved away
-            self._pair = Pair(self.policy_file, settings, old.sockets, old.folder.parent, users)
+            if settings.store != self.settings.store:
+                raise InvalidArgument(
+                    "store of [gateway] has changed, but the gateway holds the other one. Restart it.",
+                    code="gateway-store",
+                )
+            self._pair = Pair(self.policy_file, settings, old.sockets, old.folder.parent, users, self._lock)
         except (InvalidArgument, ServiceUnavailable) as error:
             self._log.error("the running pair was kept: %s", error)
             print(f"error [{error.code}]: {error} The running pair was kept.", file=sys.stderr)
@@ -301,6 +319,8 @@ class Supervisor:
         self._ending.append(threading.Thread(target=old.stop))
         self._ending[-1].start()
         self._log.info("replaced")
+        read = datetime.fromtimestamp(self.policy_file.stat().st_mtime)
+        print(f"Replaced: the policy of {read:%Y-%m-%d %H:%M:%S} is served.", flush=True)
 
 
 @contextlib.contextmanager

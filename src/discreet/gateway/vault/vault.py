@@ -32,7 +32,7 @@ from discreet.gateway.books.accounts import Login, begin_session
 from discreet.gateway.books.offices import Office, check_arguments, check_caller
 from discreet.gateway.books.opening import open_books
 from discreet.gateway.books.scram import PREFIX, Exchanges, Sessions
-from discreet.gateway.books.store import GatewayStore
+from discreet.gateway.books.store import GatewayStore, only_gateway
 from discreet.gateway.books.tokens import ROLES, Caller, Callers, digest_of, login_error
 from discreet.gateway.frames import BadFrame, Frame, refusal, serve_frames
 from discreet.gateway.isolation import harden
@@ -566,9 +566,12 @@ async def serve_vault(vault: Vault, path: Path, users: Collection[int]) -> None:
 def main() -> None:
     """Run a vault: its policy, the path of its socket, and the user id of the desk are the arguments."""
     policy, path, desk = sys.argv[1:4]
-    harden(ends_with_parent=sys.argv[4:] == ["supervised"])
+    is_supervised = sys.argv[4:] == ["supervised"]
+    harden(ends_with_parent=is_supervised)
     os.umask(0o077)
     try:
+        if not is_supervised:  # otherwise it inherits the lock
+            only_gateway(load_settings(policy)[1].store)
         asyncio.run(serve_vault(open_vault(policy), Path(path), {int(desk), os.getuid()}))
     except DiscreetError as error:
         print(f"error [{error.code}]: {error}", file=sys.stderr)
