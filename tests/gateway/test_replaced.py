@@ -64,6 +64,7 @@ def test_a_new_pair_serves_after_a_signal(tmp_path: Path) -> None:
         token = running.open("ada")
         running.serve("--not-isolated")
         running.process.send_signal(signal.SIGHUP)
+        assert running.process.stdout is not None
         while not (line := running.process.stdout.readline()).startswith("Replaced"):
             assert line, running.errors
         assert running.post(token, "SELECT COUNT(*) AS n FROM visits").status_code == 200

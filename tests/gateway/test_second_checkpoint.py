@@ -103,7 +103,11 @@ def test_a_folder_that_was_chosen_must_be_usable(
 
 @pytest.mark.parametrize("option", ["--not-isolated", "--check"])
 def test_nothing_is_served_without_the_folder_that_was_chosen(
-    option: str, house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+    option: str,
+    house: House,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "disk").write_text("a file where a disk would be mounted")
     monkeypatch.setenv("DISCREET_STATE", str(tmp_path / "disk"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ def in_a_lane(house: House) -> None:
 
 
 @pytest.mark.parametrize("start", [opened, calibrated, in_a_lane])
-def test_a_version_whose_copy_is_gone_is_not_published_again(start, house: House) -> None:
+def test_a_version_whose_copy_is_gone_is_not_published_again(start: Any, house: House) -> None:
     shutil.rmtree(copies(house))
     with refuses(InvalidArgument, "gateway-version"):
         start(house)
@@ -112,7 +113,9 @@ def larger(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"), [(newer, "is not the file"), (larger, "is not the file"), (os.remove, "gone")]
 )
-def test_a_source_that_changed_is_noticed(change, said: str, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_that_changed_is_noticed(
+    change: Any, said: str, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert changed(house) == []
     change(house.folder / "visits.parquet")
     [found] = changed(house)
