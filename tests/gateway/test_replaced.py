@@ -57,6 +57,13 @@ def test_the_owner_is_told_that_a_source_has_changed(supervisor: Any, capsys: py
     assert capsys.readouterr().err.startswith("WARNING: visits.parquet is not the file")
 
 
+def test_the_address_for_clients_of_postgresql_names_the_database(supervisor: Any) -> None:
+    supervisor._pair.sockets = {
+        name: SimpleNamespace(getsockname=lambda: ("127.0.0.1", 5433)) for name in ("http", "postgres")
+    }
+    assert supervisor.addresses()["postgres"] == "postgresql://127.0.0.1:5433/clinic"
+
+
 @pytest.mark.slow
 def test_a_new_pair_serves_after_a_signal(tmp_path: Path) -> None:
     """It takes over the lock of the old one, which is there until both have ended."""

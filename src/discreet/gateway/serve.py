@@ -268,9 +268,8 @@ class Supervisor:
         found = {}
         for name, one in self._pair.sockets.items():
             host, port = one.getsockname()[:2]
-            scheme, end = (
-                ("postgresql", "") if name == "postgres" else (secure, "/metrics" if name == "metrics" else "")
-            )
+            scheme = "postgresql" if name == "postgres" else secure
+            end = {"postgres": f"/{self.settings.name}", "metrics": "/metrics"}.get(name, "")
             found[name] = f"{scheme}://{Address(host, port)}{end}"
         if is_installed():
             found["mcp"] = f"{found['http']}/mcp"
