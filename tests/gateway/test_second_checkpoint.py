@@ -15,6 +15,7 @@ from discreet.gateway.isolation import User, this_user, why_unnoticed
 from discreet.gateway.serve import Supervisor
 from discreet.gateway.settings import load_settings
 
+from ..refusing import refuses
 from .house import House
 
 OTHER = User(64101, 64101, "/nonexistent")
@@ -66,7 +67,9 @@ def test_it_is_the_vault_that_must_be_able(house: House, tmp_path: Path, monkeyp
     assert said is not None
     assert "ana cannot write /nonexistent/.local/state/discreet" in said
     monkeypatch.setenv("DISCREET_STATE", "~/state")  # in the home of the vault, not in that of root
-    assert "ana cannot write /nonexistent/state" in str(why_unnoticed(policy, OTHER, "ana"))
+    with refuses(InvalidArgument, "ledger-place") as refused:
+        why_unnoticed(policy, OTHER, "ana")
+    assert "ana cannot write /nonexistent/state" in str(refused.value)
 
 
 @pytest.mark.parametrize("command", ["serve", "check"])
@@ -84,3 +87,48 @@ def test_the_owner_is_told(command: str, house: House, tmp_path: Path, monkeypat
             main([command, str(house.policy), *options])
         said = "".join(capsys.readouterr())
         assert ("no second checkpoint" in said) == (told and (os.geteuid() == 0 or command == "serve")), said
+
+
+@pytest.mark.parametrize("ledger", ["clinic.ledger", "postgresql://db/clinic"])
+def test_a_folder_that_was_chosen_must_be_usable(
+    ledger: str, house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = replace(load_settings(house.policy)[0], ledger=ledger)
+    monkeypatch.setenv("DISCREET_STATE", str(tmp_path / "disk" / "discreet"))
+    assert why_unnoticed(policy, this_user(), "ana") is None
+    (tmp_path / "disk").write_text("a file where a disk would be mounted")
+    with refuses(InvalidArgument, "ledger-place"):
+        why_unnoticed(policy, this_user(), "ana")
+
+
+@pytest.mark.parametrize("option", ["--not-isolated", "--check"])
+def test_nothing_is_served_without_the_folder_that_was_chosen(
+    option: str,
+    house: House,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "disk").write_text("a file where a disk would be mounted")
+    monkeypatch.setenv("DISCREET_STATE", str(tmp_path / "disk"))
+    monkeypatch.setattr("discreet.gateway.serve.problems", lambda *_: [])
+    monkeypatch.setattr("discreet.gateway.serve.users_of", lambda _: (this_user(), this_user()))
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", str(house.policy), option])
+    assert ended.value.code
+    assert "[ledger-place]" in capsys.readouterr().err
+
+
+def test_an_analyst_is_not_told_where_it_is(house: House) -> None:
+    """It was usable when the gateway was started. The question is refused before it is charged."""
+    token = house.open("ada")
+    house.environment = {"DISCREET_STATE": "/proc/nowhere"}
+    house.start()
+    try:
+        said = house.ask(token).header
+    finally:
+        house.stop()
+    assert (said["ok"], said["code"]) == (False, "ledger-checkpoint")
+    assert "nowhere" not in said["message"]
+    assert "DISCREET_STATE" not in said["message"]
+    assert house.charges() == []

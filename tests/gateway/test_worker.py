@@ -10,7 +10,9 @@ import pytest
 
 from discreet.errors import EngineFailed, InvalidArgument
 from discreet.gateway.frames import packed, receive
+from discreet.gateway.settings import load_settings
 from discreet.gateway.vault import worker
+from discreet.gateway.vault.snapshot import published
 from discreet.gateway.vault.worker import Worker
 
 from ..refusing import refuses
@@ -38,7 +40,9 @@ def opened(house: House, monkeypatch: pytest.MonkeyPatch) -> Any:
         theirs, ours = socket.socketpair()
         ends.extend((theirs, ours))
         opening = {"policy": house.policy.read_text(), "folder": str(house.folder), "version": version}
-        return Worker(theirs, kind, opening | {"copies": str(house.folder / "clinic.gateway.data")}), ours
+        policy, settings = load_settings(house.policy)
+        published(policy, version, settings.copies, ())  # by the vault
+        return Worker(theirs, kind, opening | {"copies": settings.copies}), ours
 
     yield make
     for one in ends:

@@ -279,10 +279,26 @@ def test_a_folder_that_was_chosen_must_be_usable(tmp_path: Path, monkeypatch: py
         patch.setattr(elsewhere.Path, "mkdir", lambda *_, **__: (_ for _ in ()).throw(OSError(30, "read-only")))
         with refuses(LedgerUnavailable, "ledger-checkpoint"):
             ask(ledger)
+    assert entries_in(place) == 2
+    assert ledger._writer.second is not None
+    with monkeypatch.context() as patch:  # it was usable a moment ago
+        patch.setattr(ledger._writer.second, "try_folder", lambda: None)
+        patch.setattr(elsewhere.Path, "mkdir", lambda *_, **__: (_ for _ in ()).throw(OSError(30, "read-only")))
+        with refuses(LedgerUnavailable, "ledger-checkpoint"):
+            ask(ledger)
     assert entries_in(place) == 3  # what was charged stays charged
     monkeypatch.setenv("DISCREET_STATE", "relative/folder")
     with refuses(InvalidArgument, "ledger-place"):
         place.open()
+
+
+def test_a_folder_that_was_chosen_is_tried_before_a_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DISCREET_STATE", "/proc/nowhere")  # it is not there, and nobody can make it
+    place = clinic(tmp_path)
+    ledger = place.open(dp.Pure(epsilon=9))
+    with refuses(LedgerUnavailable, "ledger-checkpoint"):
+        ask(ledger)
+    assert entries_in(place) == 0
 
 
 def test_a_user_without_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

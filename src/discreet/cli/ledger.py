@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -30,6 +30,10 @@ from discreet.guarantees.unit import Unit, few_rows
 from discreet.ledger import Entry, Ledger, PartBudget
 from discreet.ledger.accounts import size_of
 from discreet.ledger.stores.store import URLS
+
+if TYPE_CHECKING:
+    from discreet.datasets.policy import Policy
+    from discreet.gateway.settings import Settings
 
 _BATCH = 1000
 _NARROWEST = 72
@@ -128,10 +132,11 @@ def main(
         raise InvalidArgument(
             'An adoption needs a reason, for the record. Write --adopt "restored on 3 May".', code="ledger-no-reason"
         )
-    with _as_its_user(where, (target or find_policy()) if policy else None), ExitStack() as stack:
+    named = (target or find_policy()) if policy else None
+    with _as_its_user(where, named), ExitStack() as stack:
         if policy and adopt is None:
             check_begun(where, checkpoint)
-        ledger = stack.enter_context(closing(_open(where, adopt, checkpoint)))
+        ledger = stack.enter_context(closing(_open(where, adopt, checkpoint, named)))
         if verify:
             _verify(ledger, Console(stderr=True, highlight=False) if export else out)
         if export:
@@ -182,13 +187,20 @@ def _as_its_user(where: str | Path, policy: str | Path | None) -> Iterator[None]
 
 def _user_of(where: str | Path, policy: str | Path | None) -> AbstractContextManager[bool]:
     from discreet.gateway.isolation import as_owner, as_vault
-    from discreet.gateway.settings import load_settings
 
-    with suppress(DiscreetError):  # the ledger of a policy with mistakes can be shown all the same
-        known, settings = load_settings(policy) if policy else (None, None)
-        if known is not None and settings is not None and known.gateway is not None:
-            return as_vault(known, settings)
+    served = _gateway_of(policy)
+    if served is not None:
+        return as_vault(*served)
     return nullcontext(True) if str(where).startswith(URLS) else as_owner(Path(where).expanduser())
+
+
+def _gateway_of(policy: str | Path | None) -> tuple[Policy, Settings] | None:
+    """A policy with the settings of its gateway. None if it has none."""
+    from discreet.gateway.settings import load_served
+
+    with suppress(DiscreetError):  # the ledger of a policy with mistakes can be shown and adopted all the same
+        return load_served(policy) if policy else None
+    return None
 
 
 def check_begun(where: str, checkpoint: str | None) -> None:
@@ -199,9 +211,14 @@ def check_begun(where: str, checkpoint: str | None) -> None:
         )
 
 
-def _open(where: str, adopt: str | None, checkpoint: str | None) -> Ledger:
+def _open(where: str, adopt: str | None, checkpoint: str | None, policy: str | Path | None) -> Ledger:
     if adopt is None:
         return Ledger.open(where, checkpoint=checkpoint)
+    from discreet.gateway.books.opening import adopt_books
+
+    served = _gateway_of(policy)
+    if served is not None:
+        return adopt_books(*served, adopt, checkpoint)
     return Ledger.adopt(where, why=adopt, checkpoint=checkpoint)
 
 

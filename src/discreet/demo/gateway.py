@@ -57,7 +57,7 @@ def tell(out: Console, *, once: bool) -> None:
                 owner = VERBS["open"](office, COMMAND_LINE, {"name": "olga", "role": "owner"})["link"]
                 link = VERBS["open"](office, COMMAND_LINE, {"name": "alice", "epsilon": 3})["link"]
                 token = VERBS["token"](office, COMMAND_LINE, {"account": "alice", "name": "demo"})["token"]
-            _show_access(out, url, f"{postgres}/{policy.stem}", {"owner": owner, "alice": link}, token)
+            _show_access(out, url, postgres, {"owner": owner, "alice": link}, token)
             _ask(out, url, token, Truth(Path(folder)))
             if not once:
                 _next(out, policy)

@@ -136,9 +136,19 @@ GATEWAY = {
         "the whole text of the policy, changed",
     ),
     "gateway-store": Explained(
-        "a gateway's database in memory, or in a file with other tables",
+        "a gateway's database in memory, in a file with other tables, or in another place after SIGHUP",
         "Accounts and tokens must outlive the process, and belong to nothing else.",
         '`store = "clinic.gateway"`, or a postgresql:// URL with its own schema',
+    ),
+    "gateway-other-ledger": Explained(
+        "a gateway whose accounts belong to another ledger than the one that the policy names, or to one that is gone",
+        "A new ledger would forget what was spent.",
+        'the path of the ledger; or, to go on with another one on purpose, `discreet ledger clinic.toml --adopt "why"`',
+    ),
+    "gateway-running": Explained(
+        "a second gateway at a database in a file",
+        "One gateway hides what its questions have charged until they are answered. It does not know those of another.",
+        "the same after the other gateway has ended; after a change of the policy, SIGHUP",
     ),
     "gateway-store-exposed": Explained(
         "a gateway's database that other users can read",
@@ -226,8 +236,8 @@ GATEWAY = {
         "the same question again with the same Idempotency-Key; tell us if it goes on",
     ),
     "gateway-version": Explained(
-        '`version = "our data"` in `[gateway]`, or a version that cannot be copied',
-        "A version is a name that the owner publishes over a copy of the files.",
+        '`version = "our data"` in `[gateway]`, a version that cannot be copied, or one whose copy is gone',
+        "A version is a name that the owner publishes over a copy of the files. It never stands for other data.",
         '`version = "2026-11"`, and room for the copy next to the gateway\'s database',
     ),
     "gateway-not-isolated": Explained(

@@ -11,9 +11,10 @@ LEDGER = {
         '`dp.Ledger.open("clinic.ledger", protects=dp.person("id"), limit=dp.Approx(epsilon=1, delta=1e-6))`',
     ),
     "ledger-place": Explained(
-        '`dp.Ledger.open("mysql://host/clinic")`, or a database with other tables',
+        '`dp.Ledger.open("mysql://host/clinic")`, a database with other tables, or a folder in `DISCREET_STATE` that '
+        "the gateway cannot write",
         "A ledger is kept in its own SQLite file or its own schema of PostgreSQL.",
-        '`"clinic.ledger"`, or `"postgresql://user@host:5432/clinic#schema"`',
+        '`"clinic.ledger"`, or `"postgresql://user@host:5432/clinic#schema"`; a folder of the user who charges',
     ),
     "ledger-file-system": Explained(
         "a ledger on a network drive",
@@ -26,9 +27,9 @@ LEDGER = {
         "the same call again, with the same `key=` if it had one",
     ),
     "ledger-checkpoint": Explained(
-        "a checkpoint file that cannot be read or written",
+        "a checkpoint file, or the folder that `DISCREET_STATE` names, that cannot be read or written",
         "The checkpoint remembers how far the ledger was, so that an old copy is noticed.",
-        "the right to read and write the file that the message names",
+        "the right to read and write what the message names",
     ),
     "ledger-in-memory": Explained(
         '`Ledger.open(":memory:", …)` in a second process, after a fork or after `close()`',

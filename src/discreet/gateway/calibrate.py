@@ -17,7 +17,7 @@ from discreet.datasets.policy import Policy
 from discreet.engines.duckdb.dialect import quote
 from discreet.errors import DiscreetError
 from discreet.gateway.settings import Settings
-from discreet.gateway.vault.snapshot import named, published
+from discreet.gateway.vault.snapshot import named, published, published_before
 from discreet.guarantees.guarantee import Approx
 from discreet.ledger import Ledger
 from discreet.ledger.stores.store import IN_MEMORY
@@ -61,7 +61,7 @@ def time_questions(policy: Policy, settings: Settings, questions: list[str] | No
     """Answer typical questions, or given ones, as a lane would, and say how long each takes. The ledger of the policy
     is not charged: nothing that is drawn here is shown.
     """
-    place = published(policy, settings.version, settings.copies)
+    place = published(policy, settings.version, settings.copies, published_before(settings))
     if place.engine.kind == "duckdb" and settings.lane_memory:
         place = replace(place, engine=replace(place.engine, memory=settings.lane_memory))
     engine = open_engine(place)

@@ -146,8 +146,8 @@ class FirstRun:
             if {signal.SIGTERM, signal.SIGINT}.intersection(self._signals):
                 return
         supervisor = Supervisor(self.policy_file, isolated=self._isolated)
-        if supervisor.unnoticed:
-            print(f"WARNING: {supervisor.unnoticed}", file=sys.stderr)
+        for text in supervisor.warnings:
+            print(f"WARNING: {text}", file=sys.stderr)
         with supervisor.running({"http": self._listening.dup()}):
             ending = threading.Thread(target=self._stop)
             ending.start()

@@ -20,7 +20,7 @@ import discreet
 from discreet.datasets.policy import Policy
 from discreet.errors import InvalidArgument
 from discreet.gateway.settings import Settings
-from discreet.ledger.stores.elsewhere import VARIABLE, second_folder
+from discreet.ledger.stores.elsewhere import OFF, VARIABLE, second_folder
 from discreet.ledger.stores.store import URLS
 
 _TRY = """
@@ -124,7 +124,7 @@ def _files(places: Iterable[object]) -> list[str]:
 def own_paths(policy: Policy, settings: Settings) -> list[str]:
     """The files that the vault writes: the ledger, the gateway's own database, and the published data."""
     databases = [place for place in (policy.ledger, settings.store) if not str(place).startswith(URLS)]
-    written = [f"{place}{end}" for place in databases for end in ("", "-wal", "-shm", ".checkpoint")]
+    written = [f"{place}{end}" for place in databases for end in ("", "-wal", "-shm", ".checkpoint", ".lock")]
     return _files([*written, settings.copies])
 
 
@@ -266,9 +266,11 @@ def _places(policy: Policy | None, settings: Settings) -> list[str]:
 
 def why_unnoticed(policy: Policy, vault: User, name: str) -> str | None:
     """Why an old ledger that is put back together with its checkpoint would not be noticed, in words. None if it is
-    noticed, or if the owner switched that off. `name` is how the vault's user is called.
+    noticed, or if the owner switched that off. `name` is how the vault's user is called. A folder that the owner chose
+    must be usable, because nothing is released without it.
     """
-    if str(policy.ledger).startswith(URLS):
+    is_chosen = bool(os.environ.get(VARIABLE, "").strip())
+    if str(policy.ledger).startswith(URLS) and not is_chosen:
         return None  # its first checkpoint is not next to it already
     try:
         folder = second_folder(None if vault == this_user() else vault.home)
@@ -279,6 +281,12 @@ def why_unnoticed(policy: Policy, vault: User, name: str) -> str | None:
     there = next((str(one) for one in (folder, *folder.parents) if one.exists()), "/")
     if os.path.isdir(there) and access([there], vault)[there].write:
         return None
+    if is_chosen:
+        raise InvalidArgument(
+            f"{name} cannot write {folder}, which {VARIABLE} names: no question could be charged. Name a folder that "
+            f"{name} may write. {VARIABLE}={OFF} goes without a second checkpoint.",
+            code="ledger-place",
+        )
     return (
         f"there is no second checkpoint, because {name} cannot write {folder}: an old copy of the ledger that is put "
         f"back together with its checkpoint would not be noticed. Set {VARIABLE} to a folder that {name} may write, or "

@@ -21,15 +21,18 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from discreet.datasets.policy import load
+from discreet.datasets.policy import Policy
 from discreet.errors import InvalidArgument, ServiceUnavailable
+from discreet.gateway.books.store import only_gateway
 from discreet.gateway.desk.mcp import is_installed
-from discreet.gateway.isolation import User, problems, this_user, users_of, why_unnoticed
+from discreet.gateway.isolation import User, as_vault, problems, this_user, users_of, why_unnoticed
 from discreet.gateway.settings import SHOWN_AMOUNTS, Address, Settings, load_served
+from discreet.gateway.vault.snapshot import replaced_sources
 
 PATIENCE = 120.0
 """How many seconds vault and desk may take until they are ready: the vault copies a new version of the data."""
@@ -55,8 +58,9 @@ class Pair:
         sockets: dict[str, socket.socket],
         folder: Path,
         users: tuple[User, User],
+        lock: int | None = None,
     ) -> None:
-        self.policy, self.settings, self.sockets, self._users = policy, settings, sockets, users
+        self.policy, self.settings, self.sockets, self._users, self._lock = policy, settings, sockets, users, lock
         self.folder = Path(tempfile.mkdtemp(prefix="pair-", dir=folder))
         self._own(self.folder, self._users[0], self._users[1])
         self.vault = self._start_vault()
@@ -89,7 +93,8 @@ class Pair:
             str(desk.user),
         ]
         command += ["supervised"]
-        return ready(started(command, user, env={**os.environ, **user.environment}), "vault")
+        environment, lock = {**os.environ, **user.environment}, () if self._lock is None else (self._lock,)
+        return ready(started(command, user, env=environment, pass_fds=lock), "vault")
 
     def _start_desk(self) -> subprocess.Popen[str]:
         listening = {name: one.fileno() for name, one in self.sockets.items()}
@@ -211,25 +216,21 @@ class Supervisor:
     def __init__(self, policy: str | Path, *, isolated: bool = True) -> None:
         self.policy_file = Path(policy).expanduser().resolve()
         self._isolated = isolated
-        self.settings, self.problems, self._users = self._read()
+        self.settings, self.problems, self._users, self.warnings = self._read()
         self._log = _log(self.settings)
         self._signals: list[int] = []
         self._ending: list[threading.Thread] = []
 
-    def _read(self) -> tuple[Settings, list[str], tuple[User, User]]:
-        """The settings as they are now, what is wrong with the isolation, and the users that follow."""
+    def _read(self) -> tuple[Settings, list[str], tuple[User, User], list[str]]:
+        """The settings as they are now, what is wrong with the isolation, the users that follow, and what else the
+        owner should know.
+        """
         policy, settings = load_served(self.policy_file)
         found = problems(self.policy_file, policy, settings)
         if found and os.geteuid() == 0 and self._isolated:
             raise not_isolated(found)
-        return settings, found, (this_user(), this_user()) if found else users_of(settings)
-
-    @property
-    def unnoticed(self) -> str | None:
-        """Why an old copy of the ledger might not be noticed, in words."""
-        vault = self._users[0]
-        name = "this user" if vault == this_user() else self.settings.users[0]
-        return why_unnoticed(load(self.policy_file), vault, name)
+        users = (this_user(), this_user()) if found else users_of(settings)
+        return settings, found, users, _warnings(policy, settings, users[0])
 
     @contextlib.contextmanager
     def running(self, sockets: dict[str, socket.socket] | None = None) -> Iterator[Pair]:
@@ -240,7 +241,10 @@ class Supervisor:
             sockets = listen(self.settings) if sockets is None else sockets
             for one in sockets.values():
                 stack.callback(one.close)
-            self._pair = Pair(self.policy_file, self.settings, sockets, folder, self._users)
+            self._lock = self._only_gateway()
+            if self._lock is not None:
+                stack.callback(os.close, self._lock)
+            self._pair = Pair(self.policy_file, self.settings, sockets, folder, self._users, self._lock)
             self._log.info("started")
             _notify("READY=1")
             try:
@@ -252,15 +256,20 @@ class Supervisor:
                     thread.join()
                 self._log.info("stopped")
 
+    def _only_gateway(self) -> int | None:
+        """The lock that no other gateway uses the same database. Its file belongs to the vault, like the database."""
+        policy, settings = load_served(self.policy_file)
+        with as_vault(policy, settings):
+            return only_gateway(settings.store)
+
     def addresses(self) -> dict[str, str]:
         """Where the desk is reached. A port of 0 is the one that was given."""
         secure = "https" if self.settings.certificate else "http"
         found = {}
         for name, one in self._pair.sockets.items():
             host, port = one.getsockname()[:2]
-            scheme, end = (
-                ("postgresql", "") if name == "postgres" else (secure, "/metrics" if name == "metrics" else "")
-            )
+            scheme = "postgresql" if name == "postgres" else secure
+            end = {"postgres": f"/{self.settings.name}", "metrics": "/metrics"}.get(name, "")
             found[name] = f"{scheme}://{Address(host, port)}{end}"
         if is_installed():
             found["mcp"] = f"{found['http']}/mcp"
@@ -285,23 +294,32 @@ class Supervisor:
         """
         old = self._pair
         try:
-            settings, found, users = self._read()
+            settings, found, users, warnings = self._read()
             if _addresses(settings) != _addresses(self.settings):
                 raise InvalidArgument(
                     "http, postgres or metrics of [gateway] has changed, but the gateway listens already. Restart it.",
                     code="gateway-address",
                 )
             self._log = _log(settings)  # a new file, if the old one was moved away
-            self._pair = Pair(self.policy_file, settings, old.sockets, old.folder.parent, users)
+            if settings.store != self.settings.store:
+                raise InvalidArgument(
+                    "store of [gateway] has changed, but the gateway holds the other one. Restart it.",
+                    code="gateway-store",
+                )
+            self._pair = Pair(self.policy_file, settings, old.sockets, old.folder.parent, users, self._lock)
         except (InvalidArgument, ServiceUnavailable) as error:
             self._log.error("the running pair was kept: %s", error)
             print(f"error [{error.code}]: {error} The running pair was kept.", file=sys.stderr)
             return
-        self.settings, self.problems, self._users = settings, found, users
+        self.settings, self.problems, self._users, self.warnings = settings, found, users, warnings
+        for text in warnings:
+            print(f"WARNING: {text}", file=sys.stderr)
         self._ending = [thread for thread in self._ending if thread.is_alive()]
         self._ending.append(threading.Thread(target=old.stop))
         self._ending[-1].start()
         self._log.info("replaced")
+        read = datetime.fromtimestamp(self.policy_file.stat().st_mtime)
+        print(f"Replaced: the policy of {read:%Y-%m-%d %H:%M:%S} is served.", flush=True)
 
 
 @contextlib.contextmanager
@@ -373,12 +391,16 @@ def _log(settings: Settings) -> logging.Logger:
     return log
 
 
-def check(file: str | Path) -> str | None:
-    """Refuse unless the desk is isolated from the data of a policy. Returns why an old copy of the ledger might not be
-    noticed, in words.
-    """
+def _warnings(policy: Policy, settings: Settings, vault: User) -> list[str]:
+    """What the owner should know, such as why an old copy of the ledger might not be noticed, in words."""
+    unnoticed = why_unnoticed(policy, vault, "this user" if vault == this_user() else settings.users[0])
+    return [*([] if unnoticed is None else [unnoticed]), *replaced_sources(policy, settings)]
+
+
+def check(file: str | Path) -> list[str]:
+    """Refuse unless the desk is isolated from the data of a policy. Returns what the owner should know, in words."""
     file = Path(file).expanduser().resolve()
     policy, settings = load_served(file)
     if found := problems(file, policy, settings):
         raise not_isolated(found)
-    return why_unnoticed(policy, users_of(settings)[0], settings.users[0])
+    return _warnings(policy, settings, users_of(settings)[0])

@@ -258,6 +258,8 @@ class Writer:
                 following.wake.release()
 
     def _write_together(self, group: Sequence[_Job]) -> None:
+        if self.second is not None:
+            self.second.try_folder()
         with self.store.alone(), self._turn() as turn:
             draft = self._write_at_once(group, turn) or self._write_after_reading(group, turn)
             self.known = draft.known() or self.known

@@ -14,7 +14,9 @@ import pytest
 import discreet as dp
 from discreet.datasets.database import Database
 from discreet.datasets.prepared import Prepared
+from discreet.gateway.settings import load_settings
 from discreet.gateway.vault import worker
+from discreet.gateway.vault.snapshot import published
 from discreet.gateway.vault.worker import Worker
 
 from ..house import COUNT, House
@@ -48,9 +50,11 @@ def house(tmp_path):
 
 def opened(house, kind):
     opening = {"policy": house.policy.read_text(), "folder": str(house.folder), "version": "1"}
+    policy, settings = load_settings(house.policy)
+    published(policy, "1", settings.copies, ())  # by the vault
     link, _ = socket.socketpair()
     with link, _:
-        return Worker(link, kind, opening | {"copies": str(house.folder / "clinic.gateway.data")})
+        return Worker(link, kind, opening | {"copies": settings.copies})
 
 
 def a_reader_has_no_private_row(house):

@@ -439,19 +439,20 @@ def _settings(ctx: typer.Context, verb: str) -> tuple[Policy | None, Settings]:
 def _office(ctx: typer.Context, verb: str) -> Iterator[Office]:
     """The office of the policy that was named, with the owner's view of its ledger."""
     from discreet.gateway.books.offices import Office
+    from discreet.gateway.books.opening import open_ledger
     from discreet.gateway.books.store import GatewayStore
     from discreet.gateway.isolation import as_vault
 
     policy, settings = _settings(ctx, verb)
     with ExitStack() as stack:
 
-        def open_ledger() -> Ledger:
+        def opened() -> Ledger:
             assert policy is not None  # a verb in _ALWAYS uses none
-            return stack.enter_context(closing(_ledger_of(policy)))
+            return stack.enter_context(closing(open_ledger(policy, settings, store, _ledger_of)))
 
         stack.enter_context(as_vault(policy, settings))  # files that root makes here belong to the vault
         store = stack.enter_context(GatewayStore(settings.store))
-        yield Office(store=store, open_ledger=open_ledger, settings=settings, now=time.time)
+        yield Office(store=store, open_ledger=opened, settings=settings, now=time.time)
 
 
 def _ledger_of(policy: Policy) -> Ledger:

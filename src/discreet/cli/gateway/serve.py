@@ -101,7 +101,8 @@ def serve(
             code="command-policy",
         )
     if check:
-        _warn(check_isolation(policy))
+        for text in check_isolation(policy):
+            _warn(text)
         print("isolated: the desk can read neither the data, nor the ledger, nor the accounts")
         return
     if calibrate:
@@ -110,7 +111,8 @@ def serve(
     supervisor = Supervisor(policy, isolated=not not_isolated)
     for problem in supervisor.problems:
         print(f"NOT ISOLATED: {problem}", file=sys.stderr)
-    _warn(supervisor.unnoticed)
+    for text in supervisor.warnings:
+        _warn(text)
     if not supervisor.settings.answer_after:
         print("answer_after is 0: answers leave when they are ready, and time tells about people", file=sys.stderr)
     if not is_installed():
@@ -121,10 +123,9 @@ def serve(
         supervisor.watch()
 
 
-def _warn(text: str | None) -> None:
+def _warn(text: str) -> None:
     """Tell the owner, on standard error."""
-    if text is not None:
-        print(f"WARNING: {text}", file=sys.stderr)
+    print(f"WARNING: {text}", file=sys.stderr)
 
 
 def _first_run(data: list[str], policy: str | None, *, isolated: bool, **known: Any) -> None:

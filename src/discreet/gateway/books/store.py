@@ -16,14 +16,16 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol, Self
 
-from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged, LedgerUnavailable
+from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged, LedgerUnavailable, ServiceUnavailable
 from discreet.exact.randomness import random_integer
 from discreet.gateway.books.tables import MIGRATIONS
-from discreet.ledger.stores.checkpoint import PATIENCE
+from discreet.ledger.stores.checkpoint import PATIENCE, is_locked
 from discreet.ledger.stores.postgres import PostgresStore
 from discreet.ledger.stores.sqlite import SqliteStore, log_ahead
 from discreet.ledger.stores.store import URLS, Execute
 
+_LAST_GATEWAY = 5.0
+"""So many seconds a gateway that was told to stop may take to end."""
 _GENERATION = "SELECT value FROM meta WHERE name = 'generation'"
 
 
@@ -96,6 +98,29 @@ class GatewayStore:
 
     def __repr__(self) -> str:
         return f"<GatewayStore {self.shown}>"
+
+
+def only_gateway(target: str) -> int | None:
+    """The lock of the only gateway at a database in a file, as an open file. Who inherits it holds it, too, and it ends
+    with the last of them. None for PostgreSQL, where there may be several.
+    """
+    if target.startswith(URLS):
+        return None
+    try:
+        file = os.open(f"{target}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise InvalidArgument(
+            f"{target}.lock cannot be written: {error.strerror}. Make it and its folder writable for the vault.",
+            code="file-not-writable",
+        ) from None
+    if is_locked(file, _LAST_GATEWAY):
+        return file
+    os.close(file)
+    raise ServiceUnavailable(
+        f"Another gateway uses {target}. Two at once would see when the other one charges. End the other one, or "
+        "send it SIGHUP to let it serve what is new.",
+        code="gateway-running",
+    )
 
 
 def note_change(execute: Execute) -> None:

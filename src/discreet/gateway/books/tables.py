@@ -171,5 +171,10 @@ _CHARGES = (
     "ALTER TABLE questions ADD COLUMN charged TEXT NOT NULL DEFAULT ''",
 )
 
-MIGRATIONS = (_FIRST, _SCRAM, _AGENTS, _DASHBOARDS, _CHARGES)
+_SEEN = (
+    # the random name of the 'ledger' that the accounts belong to, and each 'version' of the data that was published
+    "CREATE TABLE seen (what TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (what, name))",
+)
+
+MIGRATIONS = (_FIRST, _SCRAM, _AGENTS, _DASHBOARDS, _CHARGES, _SEEN)
 """What each version added. The version of a database is the number of those that were applied."""

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
-from discreet.errors import DiscreetError, QueryError, ServiceUnavailable
+from discreet.errors import DiscreetError, LedgerDamaged, LedgerUnavailable, QueryError, ServiceUnavailable
 from discreet.gateway.frames import BadFrame, Frame, packed, read_frame
 
 PROGRAM = ("-m", "discreet.gateway.vault.worker")
@@ -200,3 +200,13 @@ def error_in(frame: Frame) -> DiscreetError:
     if isinstance(more, dict):
         found.more = more  # type: ignore[attr-defined]
     return found
+
+
+def without_places(error: LedgerDamaged | LedgerUnavailable) -> DiscreetError:
+    """The same error for those who may not know where the files of the gateway are."""
+    what = "is damaged" if isinstance(error, LedgerDamaged) else "cannot be used now"
+    return type(error)(
+        f"The record of this gateway {what}. What was charged stays charged. Tell the owner of the data, who finds "
+        "more in the messages of the gateway.",
+        code=error.code,
+    )

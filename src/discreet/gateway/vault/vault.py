@@ -19,18 +19,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from discreet.datasets.ledgers import open_policy_ledger
 from discreet.errors import (
     DiscreetError,
     InvalidArgument,
+    LedgerDamaged,
+    LedgerUnavailable,
     QueryError,
     ServiceUnavailable,
 )
 from discreet.gateway.books import audit, late, limits, policies, questions
 from discreet.gateway.books.accounts import Login, begin_session
 from discreet.gateway.books.offices import Office, check_arguments, check_caller
+from discreet.gateway.books.opening import open_books
 from discreet.gateway.books.scram import PREFIX, Exchanges, Sessions
-from discreet.gateway.books.store import GatewayStore
+from discreet.gateway.books.store import GatewayStore, only_gateway
 from discreet.gateway.books.tokens import ROLES, Caller, Callers, digest_of, login_error
 from discreet.gateway.frames import BadFrame, Frame, refusal, serve_frames
 from discreet.gateway.isolation import harden
@@ -41,10 +43,10 @@ from discreet.gateway.vault.asking import OPTIONS, Asked, read_options, read_que
 from discreet.gateway.vault.clock import Lanes, Slot
 from discreet.gateway.vault.counters import Counters
 from discreet.gateway.vault.inspection import INSPECTIONS
-from discreet.gateway.vault.processes import Readers, error_in
+from discreet.gateway.vault.processes import Readers, error_in, without_places
 from discreet.gateway.vault.purchase import Purchase, account_of, late_error, note, spends, stopping_error
 from discreet.gateway.vault.remembered import Remembered
-from discreet.gateway.vault.snapshot import published
+from discreet.gateway.vault.snapshot import publish
 from discreet.gateway.vault.verbs import VERBS
 from discreet.ledger import Ledger
 from discreet.ledger.book import WHOLE
@@ -143,6 +145,9 @@ class Vault:
             reply = await self._handle(verb, frame)
         except BadFrame:
             reply = refusal(InvalidArgument("The body must be one JSON object.", code="gateway-body"))
+        except (LedgerDamaged, LedgerUnavailable) as error:  # its message names places of files: it is for the owner
+            print(f"error [{error.code}]: {error}", file=sys.stderr, flush=True)
+            reply = refusal(without_places(error))
         except DiscreetError as error:
             reply = refusal(error)
         except Exception:  # a fault of ours: its message could say too much
@@ -539,9 +544,8 @@ def open_vault(policy_file: str | Path) -> Vault:
         "version": settings.version,
         "copies": settings.copies,
     }
-    published(policy, settings.version, settings.copies)
-    ledger = open_policy_ledger(policy)
-    store = GatewayStore(settings.store)
+    ledger, store = open_books(policy, settings)
+    publish(policy, settings, store)
     policies.record_policy(store, policy.public_text(), time.time())
     vault = Vault(settings, ledger, store, opening)
     vault.engine = policy.engine.kind
@@ -564,9 +568,12 @@ async def serve_vault(vault: Vault, path: Path, users: Collection[int]) -> None:
 def main() -> None:
     """Run a vault: its policy, the path of its socket, and the user id of the desk are the arguments."""
     policy, path, desk = sys.argv[1:4]
-    harden(ends_with_parent=sys.argv[4:] == ["supervised"])
+    is_supervised = sys.argv[4:] == ["supervised"]
+    harden(ends_with_parent=is_supervised)
     os.umask(0o077)
     try:
+        if not is_supervised:  # otherwise it inherits the lock
+            only_gateway(load_settings(policy)[1].store)
         asyncio.run(serve_vault(open_vault(policy), Path(path), {int(desk), os.getuid()}))
     except DiscreetError as error:
         print(f"error [{error.code}]: {error}", file=sys.stderr)

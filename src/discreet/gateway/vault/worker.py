@@ -55,7 +55,7 @@ class Worker:
             public = {name for name, table in schema.tables.items() if table.public}
             engine = without_private_rows(engine, public)
         view = Watched if self._has_rows else Replays
-        self.ledger: Ledger = view.open(policy.ledger, protects=policy.unit, limit=policy.limit, rule=policy.rule)
+        self.ledger: Ledger = view.open(policy.ledger, protects=policy.unit)  # the vault has created it
         self.database = Database(
             schema,
             engine,
@@ -203,7 +203,8 @@ class Worker:
 
 def _opened(policy: Policy, opening: Mapping[str, Any]) -> Engine:
     """The engine on the published sources, with the memory and the threads of one lane."""
-    place = published(policy, opening["version"], opening["copies"])
+    version = opening["version"]
+    place = published(policy, version, opening["copies"], [version])  # by the vault
     if place.engine.kind == "duckdb":
         own = {name: opening[name] for name in ("memory", "threads") if opening.get(name)}
         place = replace(place, engine=replace(place.engine, **own))

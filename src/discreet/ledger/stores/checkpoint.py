@@ -134,7 +134,7 @@ class LockedCheckpoint:
         os.close(self._file)
 
     def _wait(self) -> None:
-        if not _is_locked(self._file, PATIENCE):
+        if not is_locked(self._file, PATIENCE):
             raise LedgerUnavailable(
                 f"Another process has held the checkpoint {self._checkpoint.path} for more than {PATIENCE:.0f} s. "
                 f"{self._advice}",
@@ -187,7 +187,7 @@ class Turn:
     def __enter__(self) -> None:
         try:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            _is_locked(self._file, _TURN)
+            is_locked(self._file, _TURN)
         except OSError:
             pass
 
@@ -197,7 +197,7 @@ class Turn:
             os.close(self._file)
 
 
-def _is_locked(file: int, patience: float) -> bool:
+def is_locked(file: int, patience: float) -> bool:
     """Whether the lock of a file could be taken in so many seconds."""
     deadline = None
     for pause in chain(_PAUSES, repeat(_PAUSES[-1])):

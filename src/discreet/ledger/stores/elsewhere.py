@@ -3,7 +3,8 @@
 For root, it is that of the user whose ledger it is: only the vault's user has seen what a gateway has charged.
 
 It is written after the entry is durable and after the first checkpoint, so it may be behind an honest ledger, and never
-ahead. A user, a machine or a container without it notices less, and is never stopped by its absence.
+ahead. A user, a machine or a container without it notices less, and is never stopped by its absence. Where the owner
+chose a folder, nothing is written to a ledger without it.
 """
 
 from __future__ import annotations
@@ -64,6 +65,15 @@ class SecondCheckpoint:
                 raise
             return None
 
+    def try_folder(self) -> None:
+        """Refuse to go on if a folder was chosen that cannot be used: after a charge it would be too late to say so."""
+        if self._chosen:
+            try:
+                self._make_folder()
+                os.close(self._checkpoint.open(os.O_RDWR | os.O_CREAT))
+            except OSError as error:
+                raise self._unusable("Nothing is written to the ledger.") from error
+
     def advance(self, seen: Seen) -> None:
         """Record a state that is durable, unless a newer one is recorded. Nobody waits for it, and it stops nobody who
         did not choose its folder.
@@ -72,17 +82,22 @@ class SecondCheckpoint:
             try:
                 self._checkpoint.advance(seen)
             except LedgerUnavailable:  # the first time, there is no folder
-                if self._checkpoint.owner is not None:
-                    raise
-                self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._make_folder()
                 self._checkpoint.advance(seen)
         except (OSError, LedgerUnavailable) as error:
             if self._chosen:
-                raise LedgerUnavailable(
-                    f"The folder {self.path.parent} that {VARIABLE} names cannot be used. What was charged stays "
-                    f"charged. Make it writable, or name another; {VARIABLE}={OFF} goes without.",
-                    code="ledger-checkpoint",
-                ) from error
+                raise self._unusable("What was charged stays charged.") from error
+
+    def _make_folder(self) -> None:
+        if self._checkpoint.owner is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def _unusable(self, effect: str) -> LedgerUnavailable:
+        return LedgerUnavailable(
+            f"The folder {self.path.parent} that {VARIABLE} names cannot be used. {effect} Make it writable, or name "
+            f"another; {VARIABLE}={OFF} goes without.",
+            code="ledger-checkpoint",
+        )
 
 
 def second_checkpoint(ledger: str, first: Checkpoint | None) -> SecondCheckpoint | None:
