@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pyarrow as pa
@@ -349,8 +350,9 @@ def test_psycopg_names_a_part(tmp_path: Path) -> None:
     token = house.open("ada", epsilon=1)
     house.serve("--not-isolated")
     assert house.process.stdout is not None
-    host, _, port = house.process.stdout.readline().split()[1].removeprefix("postgresql://").rpartition(":")
-    given = {"host": host, "port": port, "user": "ada", "password": token, "dbname": "clinic"}
+    address = urlsplit(house.process.stdout.readline().split()[1])
+    assert address.path == "/clinic"
+    given = {"host": address.hostname, "port": address.port, "user": "ada", "password": token, "dbname": "clinic"}
     try:
         with psycopg.connect(**given, options="-c discreet.part=2024-01", autocommit=True) as connection:
             connection.execute("SET discreet.epsilon = 1")

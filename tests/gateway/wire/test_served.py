@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -32,8 +33,9 @@ class Gateway(Served):
     secret = ""
 
     def dsn(self, **options: str) -> str:
-        host, _, port = self.postgres.removeprefix("postgresql://").rpartition(":")
-        given = {"host": host, "port": port, "user": "alice", "password": self.secret, "dbname": "clinic"} | options
+        address = urlsplit(self.postgres)
+        given = {"host": address.hostname, "port": address.port, "dbname": address.path.removeprefix("/")}
+        given |= {"user": "alice", "password": self.secret} | options
         return " ".join(f"{name}='{value}'" for name, value in given.items())
 
 
