@@ -14,19 +14,22 @@ import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
 import discreet as dp
 from discreet.cli import main
-from discreet.errors import InvalidArgument, LedgerDamaged
+from discreet.errors import InvalidArgument, LedgerDamaged, LedgerUnavailable
 from discreet.gateway import isolation
 from discreet.gateway.books.store import GatewayStore
 from discreet.gateway.isolation import as_vault, problems, this_user
 from discreet.gateway.serve import Supervisor, check
 from discreet.gateway.settings import load_settings
 from discreet.ledger import Ledger
+from discreet.ledger.stores import elsewhere
+from discreet.ledger.stores.elsewhere import second_folder
 
 from ..refusing import refuses
 from .house import COUNT, House
@@ -354,6 +357,69 @@ def test_root_never_writes_where_a_checkpoint_of_the_vault_leads(house, monkeypa
         with closing(dp.connect(house.policy)) as clinic:
             clinic.sql(COUNT, epsilon=epsilon)
         assert secret.read_text() == "of root"
+
+
+def test_root_follows_no_link_next_to_a_ledger(house):
+    """The folder is the vault's, so the first checkpoint may be a link, too."""
+    first, secret = house.folder / "clinic.ledger.checkpoint", house.folder / "secret"
+    for content in (None, "of root"):
+        first.unlink(missing_ok=True)
+        first.symlink_to(secret)
+        if content is not None:
+            secret.write_text(content)
+        with refuses(LedgerUnavailable, "ledger-checkpoint"):
+            Ledger.open(house.folder / "clinic.ledger")
+        assert secret.exists() is (content is not None)
+    assert secret.read_text() == "of root"
+
+
+def test_root_remembers_what_itself_has_seen(house, monkeypatch, tmp_path):
+    """Also where the vault's user has seen less, such as before root looked there."""
+    put_back = old_ledger(house, monkeypatch, tmp_path)
+    [seen] = (house.folder / "home").rglob("*.checkpoint")
+    own = second_folder() / seen.name
+    own.parent.mkdir(parents=True)
+    shutil.copyfile(seen, own)
+    put_back()
+    seen.write_bytes(b"")
+    with refuses(LedgerDamaged, "ledger-old-copy"):
+        Ledger.open(house.folder / "clinic.ledger")
+
+
+def test_root_adopts_by_the_owner_of_the_ledger(house, monkeypatch, tmp_path):
+    """The first checkpoint may be elsewhere, and root's."""
+    old_ledger(house, monkeypatch, tmp_path / "root")()
+    (house.folder / "clinic.ledger.checkpoint").unlink()
+    with refuses(LedgerDamaged, "ledger-old-copy"):
+        Ledger.adopt(house.folder / "clinic.ledger", why="nobody looks", checkpoint=tmp_path / "another.checkpoint")
+
+
+def test_a_chosen_folder_is_for_root_and_the_vault(house, monkeypatch):
+    folder = house.folder / "state"
+    folder.mkdir()
+    os.chown(folder, VAULT, VAULT)
+    monkeypatch.setenv("DISCREET_STATE", str(folder))
+    for epsilon in (0.1, 0.2):
+        with closing(dp.connect(house.policy)) as clinic:
+            clinic.sql(COUNT, epsilon=epsilon)
+        [seen] = folder.iterdir()
+        assert seen.stat().st_uid == VAULT
+        os.chown(seen, 0, 0)  # as an earlier version left it
+    with closing(dp.connect(house.policy)):
+        assert seen.stat().st_uid == VAULT
+
+
+def test_root_makes_nothing_in_the_home_of_the_vault(house, monkeypatch):
+    """As with `sudo -E`: the home that the environment names is that of another user."""
+    home = house.folder / "home"
+    home.mkdir()
+    monkeypatch.setattr(elsewhere.pwd, "getpwuid", lambda _: SimpleNamespace(pw_dir=str(home)))
+    monkeypatch.delenv("DISCREET_STATE", raising=False)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    with closing(dp.connect(house.policy)) as clinic:
+        clinic.sql(COUNT, epsilon=0.1)
+    assert list(home.iterdir()) == []
 
 
 def test_root_is_told_where_it_cannot_be_the_owner(house, monkeypatch, capsys):

@@ -14,7 +14,7 @@ import pytest
 
 import discreet as dp
 from discreet.errors import InvalidArgument, LedgerDamaged, LedgerUnavailable
-from discreet.ledger.stores import elsewhere
+from discreet.ledger.stores import checkpoint, elsewhere
 
 from ..refusing import refuses
 from .conftest import Place, run_worker
@@ -299,6 +299,53 @@ def test_a_folder_that_was_chosen_is_tried_before_a_charge(tmp_path: Path, monke
     with refuses(LedgerUnavailable, "ledger-checkpoint"):
         ask(ledger)
     assert entries_in(place) == 0
+
+
+@pytest.mark.parametrize("fault", ["a full disk", "links in a circle"])
+def test_a_folder_that_cannot_be_written_costs_nothing(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty file can be made on a full disk, and a chosen folder is never given up in silence."""
+    place, folder = clinic(tmp_path), tmp_path / "loop"
+    folder.symlink_to(folder) if fault == "links in a circle" else folder.mkdir()
+    monkeypatch.setenv("DISCREET_STATE", str(folder))
+    if fault == "a full disk":
+        monkeypatch.setattr(os, "posix_fallocate", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+    with refuses(LedgerUnavailable, "ledger-checkpoint"), closing(place.open(dp.Pure(epsilon=9))) as ledger:
+        ask(ledger)
+    monkeypatch.setenv("DISCREET_STATE", "off")
+    assert entries_in(place) == 0
+
+
+def test_what_is_no_file_is_no_checkpoint(tmp_path: Path, state: Path) -> None:
+    """Whoever opened a pipe would wait for ever."""
+    place = clinic(tmp_path)
+    begun(place)
+    [second] = state.iterdir()
+    second.unlink()
+    os.mkfifo(second)
+    begun(place)
+    place.checkpoint.unlink()
+    os.mkfifo(place.checkpoint)
+    with refuses(LedgerUnavailable, "ledger-checkpoint"):
+        place.open()
+
+
+def test_who_holds_it_stops_nobody(tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    place = clinic(tmp_path)
+    begun(place)
+    locked = checkpoint.is_locked
+
+    def is_locked(file: int, patience: float) -> bool:
+        waited.append(patience)
+        return patience > 2 and locked(file, patience)
+
+    monkeypatch.setattr(checkpoint, "is_locked", is_locked)
+    begun(place, 1)
+    assert entries_in(place) == 3
+    assert min(waited) == 1.0
+    assert sum(one < 2 for one in waited) == 2  # the charge and its answer, and none of them again
 
 
 def test_a_user_without_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

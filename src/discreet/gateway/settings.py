@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -32,7 +33,7 @@ SECTIONS = {
 """All settings, by the section that they are in."""
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
-_HEADING = re.compile(r"\s*\[\s*([\w.]+)\s*\]\s*(#.*)?$")
+_HEADING = re.compile(r"\s*\[+([^\[\]]+)\]+\s*(#.*)?$")
 LONGEST = 3600.0
 """The longest time until an answer, in seconds."""
 MOST_LANES = 64
@@ -142,28 +143,57 @@ def load_served(policy: str | Path) -> tuple[Policy, Settings]:
 
 
 def load_books(policy: str | Path) -> Settings | None:
-    """Only where the gateway has its own database, and its users, from single lines of a policy: a mistake in any other
-    line does not matter. None if no database is there.
+    """Only where the gateway has its own database, and its users: mistakes elsewhere in a policy do not matter. None if
+    no database is there, or if it is not certain which one is meant.
     """
-    path, found = Path(policy).expanduser(), dict[str, dict[str, Any]]()
-    section: dict[str, Any] = {}
+    path = Path(policy).expanduser()
     with suppress(OSError, InvalidArgument):
-        for line in path.read_text("utf-8", errors="replace").splitlines():
-            if line.lstrip().startswith("["):
-                heading = _HEADING.match(line)
-                section = found.setdefault(heading[1], {}) if heading else {}
-            else:
-                with suppress(ValueError):
-                    section |= tomllib.loads(line)
-        given, ledger = found.get("gateway", {}), found.get("ledger", {})
+        found = _sections(path.read_text("utf-8", errors="replace"))
+        if found is None:
+            return None
+        given, ledger = found["gateway"], found.get("ledger", {})
         users = _users(given["users"]) if "users" in given else USERS
         if "path" in ledger or "store" in given:
             beside = text_in(ledger, "path", "ledger") or ""
             beside = beside if beside.startswith(URLS) else str(path.parent / Path(beside).expanduser())
             store = _store(text_in(given, "store", "gateway"), path.parent, beside)
-            if "gateway" in found and (store.startswith(URLS) or Path(store).exists()):
+            if store.startswith(URLS) or Path(store).exists():
                 return Settings(name=path.stem, store=store, copies=f"{store}.data", users=users)
     return None
+
+
+_PLACES = {"gateway": "store", "ledger": "path"}
+"""The settings that say where the gateway's own database is."""
+
+
+def _sections(text: str) -> dict[str, dict[str, Any]] | None:
+    """[gateway] and [ledger], line by line if the text as a whole is no TOML. None if a mistake may be in a line that
+    says where the database is.
+    """
+    found, wrong = dict[str, dict[str, Any]](), dict[str, list[str]]()
+    try:
+        whole = tomllib.loads(text)
+        found = {name: whole[name] for name in _PLACES if isinstance(whole.get(name), dict)}
+    except ValueError:
+        if '"""' in text or "'''" in text:  # a line may be a part of a text
+            return None
+        name = ""
+        for line in text.splitlines():
+            if line.lstrip().startswith("["):
+                if (heading := _HEADING.match(line)) is None:
+                    return None
+                name = heading[1].strip()
+                found.setdefault(name, {})
+                continue
+            try:
+                found.setdefault(name, {}).update(tomllib.loads(line))
+            except ValueError:
+                wrong.setdefault(name, []).extend(re.findall(r"\w+", line)[:1])
+    for name, meant in _PLACES.items():
+        given = found.get(name, {})
+        if meant not in given and difflib.get_close_matches(meant, [*given, *wrong.get(name, ())]):
+            return None
+    return found if "gateway" in found else None
 
 
 def settings_of(words: Mapping[str, Any], folder: Path, policy: Policy) -> Settings:

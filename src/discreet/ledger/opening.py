@@ -195,7 +195,7 @@ def _inspect(store: Store) -> tuple[LedgerTerms, Rule]:
         terms = _terms(book.row(execute, 0))
     checkpoint = store.checkpoint_of(terms.ledger)
     seen = None if checkpoint is None else checkpoint.read()
-    second = second_checkpoint(terms.ledger, checkpoint)
+    second = second_checkpoint(terms.ledger, checkpoint, store.shown)
     elsewhere = None if second is None else second.read()
     with store.transaction(write=False) as execute:
         at = _check_end(execute)

@@ -96,7 +96,7 @@ def verify_entries(store: Store, ledger: str, protects: Unit) -> int:
     """The number of entries, after checking all of them. Raises LedgerDamaged otherwise."""
     checkpoint = store.checkpoint_of(ledger)
     seen = checkpoint.read() if checkpoint else None
-    second = second_checkpoint(ledger, checkpoint)
+    second = second_checkpoint(ledger, checkpoint, store.shown)
     elsewhere = second.read() if second else None
     with store.transaction(write=False) as execute:
         at = book.head(execute)

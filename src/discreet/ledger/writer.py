@@ -193,7 +193,7 @@ class Writer:
     def __init__(self, store: Store, ledger: str) -> None:
         self.store, self.ledger = store, ledger
         self.checkpoint: Checkpoint | None = store.checkpoint_of(ledger)
-        self.second = second_checkpoint(ledger, self.checkpoint)
+        self.second = second_checkpoint(ledger, self.checkpoint, store.shown)
         self.known: Known | None = None
         self._begin_process()
         _writers.add(self)

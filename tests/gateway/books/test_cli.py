@@ -317,15 +317,33 @@ def test_other_verbs_need_a_policy_without_mistakes(policy: Path, run, charged: 
         assert (status, "[policy-not-toml]" in said) == (2, True), words
 
 
-def test_the_brake_is_that_of_this_gateway(policy: Path, run) -> None:
-    """No database is made, and none is taken from a line that is not one of its section."""
-    edit(policy, "[gateway.limits]", 'users = ["1", "2"]\nlanes = \n[gateway.limits\nstore = "other.gateway"')
-    GatewayStore("other.gateway").close()
+UNCERTAIN = {
+    "a store that is not closed": 'store = "real.gateway',
+    "a store without its name": 'stor = "real.gateway"',
+    "a store with another sign": 'store: "real.gateway"',
+    "a heading that is not closed": '[gateway.limits\nstore = "real.gateway"',
+    "a text of several lines": 'log = """\n[gateway]\nstore = "real.gateway"\n"""\nlanes = ',
+}
+
+
+@pytest.mark.parametrize("mistake", UNCERTAIN)
+def test_the_brake_is_that_of_this_gateway(policy: Path, run, charged: str, mistake: str) -> None:
+    """Where the database may be another one than the one that is usual, the wrong gateway would be stopped."""
+    edit(policy, "[gateway]", f"[gateway]\n{UNCERTAIN[mistake]}")
+    for words in (("suspend",), ("tokens",)):
+        _, said, status = run(*words)
+        assert status == 2, said
+    with GatewayStore("clinic.gateway") as store, store.read() as execute:
+        assert number_in_meta(execute, "stopped") == 0
+
+
+def test_the_brake_makes_no_database(policy: Path, run) -> None:
+    edit(policy, "[gateway]", "[gateway]\nlanes = ")
     for words in (("suspend",), ("tokens",)):
         _, said, status = run(*words)
         assert (status, "[policy-not-toml]" in said) == (2, True)
     assert not Path("clinic.gateway").exists()
     GatewayStore("clinic.gateway").close()
     assert "clinic.gateway" in run("suspend")[1]
-    edit(policy, "lanes = ", 'store = "postgresql://localhost:1/clinic"')
+    edit(policy, "lanes = ", 'lanes = \nstore = "postgresql://localhost:1/clinic"')
     assert run("suspend")[2] == 1  # that database cannot be reached

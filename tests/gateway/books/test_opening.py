@@ -71,8 +71,19 @@ def test_another_ledger_is_refused(how: str, house: House) -> None:
     assert not (house.folder / "klinik.ledger").exists()
 
 
+@pytest.mark.parametrize("how", ["lost", "renamed"])
+def test_an_older_database_creates_no_ledger_for_its_accounts(how: str, house: House) -> None:
+    """It does not know the ledger, but it has accounts that were opened in one."""
+    with house.store as store, store.write() as execute:
+        execute("DELETE FROM seen")
+    renamed(house) if how == "renamed" else lose(house, "clinic.ledger")
+    with refuses(InvalidArgument, "gateway-other-ledger"):
+        opened(house)
+    assert not (house.folder / "klinik.ledger").exists()
+
+
 @pytest.mark.parametrize("how", ["lost", "renamed", "another one"])
-def test_it_can_be_adopted(how: str, house: House) -> None:
+def test_it_can_be_adopted(how: str, house: House, capsys: pytest.CaptureFixture[str]) -> None:
     before = opened(house)
     if how == "renamed":
         renamed(house)
@@ -81,6 +92,7 @@ def test_it_can_be_adopted(how: str, house: House) -> None:
     if how == "another one":
         house.ledger.close()
     assert ledger_command(house, "--adopt", "the disk failed") == 0
+    assert ("is new" in capsys.readouterr().err) is (how != "another one")
     after = opened(house)
     assert after != before
     with house.store as store:

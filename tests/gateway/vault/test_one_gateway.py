@@ -59,6 +59,14 @@ def test_the_pair_holds_the_lock_of_its_supervisor(tmp_path: Path, monkeypatch: 
     os.close(only_gateway(place) or 0)
 
 
+def test_a_link_to_a_database_is_the_same_database(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "clinic.gateway")
+    file = only_gateway(str(tmp_path / "clinic.gateway"))
+    with refuses(ServiceUnavailable, "gateway-running"):
+        only_gateway(str(tmp_path / "link"))
+    os.close(file or 0)
+
+
 def test_a_folder_that_is_not_there_is_an_error_in_words(tmp_path: Path) -> None:
     with refuses(InvalidArgument, "file-not-writable"):
         only_gateway(str(tmp_path / "nowhere" / "clinic.gateway"))

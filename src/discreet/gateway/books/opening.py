@@ -38,7 +38,10 @@ def open_ledger(
 ) -> Ledger:
     """The ledger that the accounts of a gateway belong to. It is created if its database knows none."""
     with ExitStack() as opened:
-        if _known(store) is not None:
+        with store.read() as execute:
+            is_empty = not execute("SELECT name FROM accounts WHERE name <> '' LIMIT 1")
+            is_known = _ledger_in(execute) is not None
+        if is_known or not is_empty:  # an older discreet did not remember its ledger
             _check_there(policy, settings, store)
         ledger = opened.enter_context(closing(by(policy)))
         with store.write() as execute:
@@ -46,7 +49,6 @@ def open_ledger(
                 _remember(execute, ledger)
             elif _ledger_in(execute) != name_of(ledger):
                 raise _other_ledger(settings, store)
-            is_empty = not execute("SELECT name FROM accounts WHERE name <> '' LIMIT 1")
         if is_empty and ledger.analysts:
             print(
                 f"WARNING: the ledger has accounts of analysts, but the gateway's database {store.shown} has none. If "
@@ -71,6 +73,7 @@ def adopt_books(policy: Policy, settings: Settings, why: str, checkpoint: str | 
             if error.code != "ledger-not-found" or known is None:
                 raise
             open_policy_ledger(policy).close()
+            print(f"WARNING: {policy.ledger} is new, and nothing of its limit is spent.", file=sys.stderr)
             ledger = Ledger.adopt(policy.ledger, why=why, checkpoint=checkpoint)
         if store is not None and known not in (None, name_of(ledger)):
             with store.write() as execute:

@@ -107,7 +107,7 @@ def only_gateway(target: str) -> int | None:
     if target.startswith(URLS):
         return None
     try:
-        file = os.open(f"{target}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        file = os.open(f"{os.path.realpath(target)}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise InvalidArgument(
             f"{target}.lock cannot be written: {error.strerror}. Make it and its folder writable for the vault.",

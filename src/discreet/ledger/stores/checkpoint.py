@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 import time
 from contextlib import suppress
 from itertools import chain, repeat
@@ -46,21 +47,47 @@ class Seen(NamedTuple):
 
 
 class Checkpoint:
-    """One such file. With an `owner`, it is used by root, and is not created."""
+    """One such file. With an `owner`, root uses it for that user. Root then creates it only if it `creates`. Who waits
+    for it may have less `patience`.
+    """
 
-    def __init__(self, path: Path, *, owner: int | None = None) -> None:
-        self.path, self.owner = path, owner
+    def __init__(
+        self, path: Path, *, owner: int | None = None, creates: bool = False, patience: float = PATIENCE
+    ) -> None:
+        self.path, self.owner, self.patience = path, owner, patience
+        self._creates = creates or owner is None
         self._known: dict[bytes, Seen | None] = {}
 
     def open(self, flags: int) -> int:
-        """A descriptor of the file. Root opens that of another user only if no link leads to what is not theirs."""
-        if self.owner is None:
-            return os.open(self.path, flags | os.O_CLOEXEC, 0o600)
-        file = os.open(self.path, (flags & ~os.O_CREAT) | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        if os.fstat(file).st_uid != self.owner:
+        """A descriptor of the file. Root follows no link to it, because others may own its folder, and does not wait
+        for what is no file.
+        """
+        flags |= os.O_CLOEXEC | os.O_NONBLOCK | (os.O_NOFOLLOW if os.geteuid() == 0 else 0)
+        file = os.open(self.path, flags if self._creates else flags & ~os.O_CREAT, 0o600)
+        try:
+            self._check(file)
+        except BaseException:
             os.close(file)
-            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+            raise
         return file
+
+    def _check(self, file: int) -> None:
+        facts = os.fstat(file)
+        if not stat.S_ISREG(facts.st_mode):
+            raise OSError(errno.EINVAL, "it is no file")
+        if self.owner is not None and facts.st_uid != self.owner:
+            if not self._creates or facts.st_uid != 0:
+                raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+            os.fchown(file, self.owner, -1)
+
+    def fill(self) -> None:
+        """Let the file have all of its bytes, so that it can be written also when the disk is full."""
+        file = self.open(os.O_RDWR | os.O_CREAT)
+        try:
+            if os.fstat(file).st_size < 2 * _SLOT:
+                os.posix_fallocate(file, 0, 2 * _SLOT)
+        finally:
+            os.close(file)
 
     def read(self) -> Seen | None:
         """What was seen last. None if there is no such file, or nothing readable in it."""
@@ -134,9 +161,10 @@ class LockedCheckpoint:
         os.close(self._file)
 
     def _wait(self) -> None:
-        if not is_locked(self._file, PATIENCE):
+        if not is_locked(self._file, self._checkpoint.patience):
             raise LedgerUnavailable(
-                f"Another process has held the checkpoint {self._checkpoint.path} for more than {PATIENCE:.0f} s. "
+                f"Another process has held the checkpoint {self._checkpoint.path} for more than "
+                f"{self._checkpoint.patience:.0f} s. "
                 f"{self._advice}",
                 code="ledger-busy",
             )

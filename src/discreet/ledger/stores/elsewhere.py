@@ -1,6 +1,6 @@
 """A second checkpoint outside of the ledger's folder, so that a folder that is put back as a whole is noticed, too.
 
-For root, it is that of the user whose ledger it is: only the vault's user has seen what a gateway has charged.
+For root, it is also that of the user whose ledger it is: only the vault's user has seen what a gateway has charged.
 
 It is written after the entry is durable and after the first checkpoint, so it may be behind an honest ledger, and never
 ahead. A user, a machine or a container without it notices less, and is never stopped by its absence. Where the owner
@@ -18,6 +18,8 @@ from discreet.errors import InvalidArgument, LedgerUnavailable
 from discreet.ledger.stores.checkpoint import Checkpoint, Seen
 
 VARIABLE, OFF = "DISCREET_STATE", "off"
+_PATIENCE = 1.0
+"""How many seconds to wait for a second checkpoint that nobody chose, and that another process holds."""
 
 
 def state_folder() -> Path:
@@ -46,51 +48,52 @@ def second_folder(home: str | None = None) -> Path | None:
 
 
 class SecondCheckpoint:
-    """What was seen of one ledger, in a folder that its backups do not contain."""
+    """What was seen of one ledger, in folders that its backups do not contain. The first file is the one to name."""
 
-    def __init__(self, path: Path, *, chosen: bool, owner: int | None = None) -> None:
-        self._checkpoint, self._chosen = Checkpoint(path, owner=owner), chosen
+    def __init__(self, *files: Checkpoint, chosen: bool) -> None:
+        self._files, self._chosen = files, chosen
 
     @property
     def path(self) -> Path:
         """The file."""
-        return self._checkpoint.path
+        return self._files[0].path
 
     def read(self) -> Seen | None:
         """What was seen last. None if nothing is known here."""
-        try:
-            return self._checkpoint.read()
-        except LedgerUnavailable:
-            if self._chosen:
-                raise
-            return None
+        newest = None
+        for file in self._files:
+            try:
+                seen = file.read()
+            except LedgerUnavailable:
+                if self._chosen:
+                    raise
+                continue
+            if seen is not None and (newest is None or seen.newer(newest)):
+                newest = seen
+        return newest
 
     def try_folder(self) -> None:
         """Refuse to go on if a folder was chosen that cannot be used: after a charge it would be too late to say so."""
         if self._chosen:
             try:
-                self._make_folder()
-                os.close(self._checkpoint.open(os.O_RDWR | os.O_CREAT))
-            except OSError as error:
+                if self._files[0].owner is None:
+                    self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._files[0].fill()
+            except (OSError, RuntimeError) as error:
                 raise self._unusable("Nothing is written to the ledger.") from error
 
     def advance(self, seen: Seen) -> None:
-        """Record a state that is durable, unless a newer one is recorded. Nobody waits for it, and it stops nobody who
-        did not choose its folder.
+        """Record a state that is durable, unless a newer one is recorded. Nobody waits long for it, and it stops nobody
+        who did not choose its folder.
         """
-        try:
+        for file in self._files:
             try:
-                self._checkpoint.advance(seen)
-            except LedgerUnavailable:  # the first time, there is no folder
-                self._make_folder()
-                self._checkpoint.advance(seen)
-        except (OSError, LedgerUnavailable) as error:
-            if self._chosen:
-                raise self._unusable("What was charged stays charged.") from error
-
-    def _make_folder(self) -> None:
-        if self._checkpoint.owner is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                if file.owner is None and not file.path.parent.is_dir():  # the first time
+                    file.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                file.advance(seen)
+            except (OSError, LedgerUnavailable) as error:
+                if self._chosen:
+                    raise self._unusable("What was charged stays charged.") from error
 
     def _unusable(self, effect: str) -> LedgerUnavailable:
         return LedgerUnavailable(
@@ -100,30 +103,49 @@ class SecondCheckpoint:
         )
 
 
-def second_checkpoint(ledger: str, first: Checkpoint | None) -> SecondCheckpoint | None:
-    """The second checkpoint of a ledger: in the folder that DISCREET_STATE names, or in the user's state directory, or
-    for root in that of the owner, if there is one. None if it is switched off, or if the first one is there.
+def second_checkpoint(ledger: str, first: Checkpoint | None, place: str) -> SecondCheckpoint | None:
+    """The second checkpoint of a ledger at a place: in the folder that DISCREET_STATE names, or in the user's state
+    directory. Root also uses that of the user whose ledger it is. None if it is switched off, if the first one is
+    there, or for a user without a home.
     """
     if first is None or not ledger:
         return None
-    with suppress(RuntimeError, OSError):  # a user without a home
-        if (folder := second_folder()) is not None:
-            path = folder / f"{ledger}.checkpoint"
-            chosen = bool(os.environ.get(VARIABLE, "").strip())
-            if path.resolve() == first.path.resolve():
-                return None
-            return _of_owner(path, first, chosen) or SecondCheckpoint(path, chosen=chosen)
-    return None
-
-
-def _of_owner(own: Path, first: Checkpoint, chosen: bool) -> SecondCheckpoint | None:
-    """The one of another user whose ledger root uses, by the owner of its first checkpoint or of their folder."""
-    if os.geteuid() != 0:
+    chosen = bool(os.environ.get(VARIABLE, "").strip())
+    try:
+        if (folder := second_folder()) is None:
+            return None
+    except RuntimeError:  # there is no home
         return None
-    for place in (first.path, first.path.parent):
-        with suppress(OSError, KeyError):  # it is missing, or its owner is a number without a home
-            owner = os.stat(place).st_uid
-            folder = second_folder(pwd.getpwuid(owner).pw_dir) if owner else None
-            if folder is not None and folder != own.parent and os.path.lexists(folder / own.name):
-                return SecondCheckpoint(folder / own.name, chosen=chosen, owner=owner)
-    return None
+    path = folder / f"{ledger}.checkpoint"
+    if os.path.realpath(path) == os.path.realpath(first.path):
+        return None
+    owner = _owner_of(Path(place), first) if os.geteuid() == 0 else 0
+    if chosen:
+        return SecondCheckpoint(Checkpoint(path, owner=owner or None, creates=True), chosen=True)
+    files = [Checkpoint(path, patience=_PATIENCE)]
+    if owner:
+        files = _for_owner(path, owner)
+    return SecondCheckpoint(*files, chosen=False) if files else None
+
+
+def _owner_of(place: Path, first: Checkpoint) -> int:
+    """The user whose ledger root opens, by the owners of its files and their folders. 0 if they are root's."""
+    for one in (place, place.parent, first.path, first.path.parent):
+        with suppress(OSError):  # it is missing, or in a database
+            if owner := os.lstat(one).st_uid:
+                return owner
+    return 0
+
+
+def _for_owner(own: Path, owner: int) -> list[Checkpoint]:
+    """That of another user, if there is one, and root's own, which root does not create next to that or in its home."""
+    files, home = [], ""
+    with suppress(KeyError):  # a number without a home
+        home = pwd.getpwuid(owner).pw_dir
+    folder = second_folder(home) if home else None
+    if folder is not None and os.path.lexists(folder / own.name):
+        files.append(Checkpoint(folder / own.name, owner=owner, patience=_PATIENCE))
+    is_roots = folder is None or os.path.realpath(folder) != os.path.realpath(own.parent)
+    if is_roots and (not files or own.exists()):
+        files.append(Checkpoint(own, patience=_PATIENCE))
+    return files

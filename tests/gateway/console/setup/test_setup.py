@@ -220,12 +220,15 @@ def test_a_limit_that_protects_hardly_anybody_is_confirmed(running: Running, tmp
     owner.post("/setup/limits", **{**LIMITS, "epsilon": "1000", "delta": "0.1"})
     said = html.unescape(owner.get("/setup/policy").text)
     assert re.findall(r'class="note">(.*)</p>', said) == warnings_on_limit(1000, 0.1)
-    assert re.search(r'name="sure" value="yes" required', said)
+    sure = re.search(r'name="sure" value="([^"]+)" required', said)[1]
     reply = owner.post("/setup/policy")
     assert (reply.status_code, running.begun) == (400, [])
     assert "setup-choice" in reply.text
+    owner.post("/setup/limits", **{**LIMITS, "epsilon": "2000", "delta": "0.1"})  # in another tab
+    assert owner.post("/setup/policy", sure=sure).status_code == 400
     assert not (tmp_path / "clinic.toml").exists()
-    assert owner.post("/setup/policy", sure="yes").status_code == 303
+    owner.post("/setup/limits", **{**LIMITS, "epsilon": "1000", "delta": "0.1"})
+    assert owner.post("/setup/policy", sure=sure).status_code == 303
     assert tomllib.loads((tmp_path / "clinic.toml").read_text("utf-8"))["ledger"]["epsilon"] == 1000
 
 

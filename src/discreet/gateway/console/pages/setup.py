@@ -203,7 +203,8 @@ async def serve_policy(visit: Visit) -> Reply:
     """Write the policy, and let the gateway start. The owner stays logged in, as the owner of it. A limit that protects
     hardly anybody must be confirmed.
     """
-    if (await visit.ask_vault("setup"))["warnings"] and visit.form["sure"] != "yes":
+    found = await visit.ask_vault("setup")
+    if found["warnings"] and visit.form["sure"] != " ".join(found["warnings"]):  # as they were read, in this tab
         raise InvalidArgument("Confirm these limits, or go back and change them.", code="setup-choice")
     begun = await visit.ask_vault("setup_write")
     return visit.go("/setup/starting", headers=(session_header(visit, begun), CLOSE))
