@@ -330,11 +330,13 @@ UNCERTAIN = {
 def test_the_brake_is_that_of_this_gateway(policy: Path, run, charged: str, mistake: str) -> None:
     """Where the database may be another one than the one that is usual, the wrong gateway would be stopped."""
     edit(policy, "[gateway]", f"[gateway]\n{UNCERTAIN[mistake]}")
+    GatewayStore("real.gateway").close()
     for words in (("suspend",), ("tokens",)):
         _, said, status = run(*words)
         assert status == 2, said
-    with GatewayStore("clinic.gateway") as store, store.read() as execute:
-        assert number_in_meta(execute, "stopped") == 0
+    for name in ("clinic.gateway", "real.gateway"):
+        with GatewayStore(name) as store, store.read() as execute:
+            assert number_in_meta(execute, "stopped") == 0
 
 
 def test_the_brake_makes_no_database(policy: Path, run) -> None:
