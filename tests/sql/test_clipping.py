@@ -409,14 +409,14 @@ def test_a_declared_range_may_be_far():
 def test_a_center_of_few_people_is_no_end_of_the_range():
     """On a grid of all numbers, noise mostly chose 0 or 120."""
     rng, wrong = np.random.default_rng(3), []
-    for _ in range(15):
+    for _ in range(41):
         ages = rng.integers(18, 91, 100)
         rows = pa.table({"p": np.arange(100) % 50, "age": ages})
         table = {"source": rows, "columns": {"age": {"between": [0, 120]}}}
         policy = {"ledger": {"path": ":memory:", "epsilon": 9}, "unit": {"person": "p"}, "tables": {"t": table}}
         found = dp.connect(policy).sql("SELECT AVG(age) AS m FROM t", epsilon=1).table["m"].to_pylist()[0]
         wrong.append(abs(found - ages.mean()))
-    assert np.median(wrong) < 15
+    assert np.median(wrong) < 20
 
 
 def test_whole_numbers_may_be_small():

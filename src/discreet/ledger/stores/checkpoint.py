@@ -52,11 +52,16 @@ class Checkpoint:
     """
 
     def __init__(
-        self, path: Path, *, owner: int | None = None, creates: bool = False, patience: float = PATIENCE
+        self, path: Path, *, owner: int | None = None, creates: bool = False, patience: float | None = None
     ) -> None:
-        self.path, self.owner, self.patience = path, owner, patience
+        self.path, self.owner, self._patience = path, owner, patience
         self._creates = creates or owner is None
         self._known: dict[bytes, Seen | None] = {}
+
+    @property
+    def patience(self) -> float:
+        """How many seconds to wait for who holds it."""
+        return PATIENCE if self._patience is None else self._patience
 
     def open(self, flags: int) -> int:
         """A descriptor of the file. Root follows no link to it, because others may own its folder, and does not wait
