@@ -12,6 +12,7 @@ import io
 import shutil
 import tempfile
 import tokenize
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -42,6 +43,16 @@ class WithoutComments(BuildHookInterface):
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if version != "editable":
             shutil.rmtree(self.place)
+            pack_tightly(Path(artifact_path))
+
+
+def pack_tightly(wheel: Path) -> None:
+    """The same files, compressed as well as zip can."""
+    again = wheel.with_suffix(".again")
+    with zipfile.ZipFile(wheel) as loose, zipfile.ZipFile(again, "w", zipfile.ZIP_DEFLATED) as tight:
+        for file in loose.infolist():
+            tight.writestr(file, loose.read(file), compresslevel=9)
+    again.replace(wheel)
 
 
 def public_names(modules: list[ast.Module]) -> set[str]:
