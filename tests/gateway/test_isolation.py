@@ -407,6 +407,11 @@ def test_a_chosen_folder_is_for_root_and_the_vault(house, monkeypatch):
         os.chown(seen, 0, 0)  # as an earlier version left it
     with closing(dp.connect(house.policy)):
         assert seen.stat().st_uid == VAULT
+    os.chown(seen, 0, 0)
+    os.chown(folder, 0, 0)  # root's own: whoever forges the name of a ledger would be given what root has seen
+    with refuses(LedgerUnavailable, "ledger-checkpoint"):
+        dp.connect(house.policy)
+    assert seen.stat().st_uid == 0
 
 
 def test_root_makes_nothing_in_the_home_of_the_vault(house, monkeypatch):

@@ -152,7 +152,7 @@ def wards():
         ("t JOIN p ON t.o = p.o WHERE p.k = 'a note'", []),  # public rows are no declarations
         ("(SELECT lower(o) AS l, pid FROM t) AS q WHERE l = 'q'", []),
         ("(SELECT CASE WHEN o = 'x' THEN 'a' ELSE 'b' END AS l, pid FROM t) AS q WHERE l = 'q'", []),
-        ("t WHERE o = 'rest'", ["'rest' is the group of all other values of o, and no row has it."]),
+        ("t WHERE o = 'rest'", ["'rest' is the group of all other values of o, and not one of them."]),
         ("t WHERE o = 'a\n\x1b[2J'", ["'a??[2J' is not among the declared choices of o."]),
         (f"t WHERE o = '{'z' * 9000}'", [f"'{'z' * 60}…' is not among the declared choices of o."]),
     ],

@@ -81,7 +81,8 @@ class Checkpoint:
         if not stat.S_ISREG(facts.st_mode):
             raise OSError(errno.EINVAL, "it is no file")
         if self.owner is not None and facts.st_uid != self.owner:
-            if not self._creates or facts.st_uid != 0:
+            is_theirs = not facts.st_size or os.stat(self.path.parent).st_uid == self.owner
+            if not self._creates or facts.st_uid != 0 or not is_theirs:
                 raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
             os.fchown(file, self.owner, -1)
 
@@ -169,8 +170,7 @@ class LockedCheckpoint:
         if not is_locked(self._file, self._checkpoint.patience):
             raise LedgerUnavailable(
                 f"Another process has held the checkpoint {self._checkpoint.path} for more than "
-                f"{self._checkpoint.patience:.0f} s. "
-                f"{self._advice}",
+                f"{self._checkpoint.patience:.0f} s. {self._advice}",
                 code="ledger-busy",
             )
 

@@ -227,7 +227,7 @@ def _note_on_value(field: Field, value: str) -> str:
     short = value if len(value) <= LONGEST_SHOWN else f"{value[:LONGEST_SHOWN]}…"
     said = f"'{''.join(one if one.isprintable() else '?' for one in short)}'"
     if value == field.other:
-        return f"{said} is the group of all other values of {field.name}, and no row has it."
+        return f"{said} is the group of all other values of {field.name}, and not one of them."
     few = map(str, field.choices or ()) if len(field.choices or ()) <= MOST_TO_SUGGEST else ()
     return f"{said} is not among the declared choices of {field.name}. {did_you_mean(value, few)}".strip()
 
