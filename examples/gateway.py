@@ -2,7 +2,7 @@
 a client of PostgreSQL.
 """
 
-import signal
+import atexit
 import subprocess
 import sys
 import tempfile
@@ -21,6 +21,7 @@ with policy.open("a") as file:
     file.write('[gateway]\nhttp = "127.0.0.1:0"\npostgres = "127.0.0.1:0"\nanswer_after = "5s"\n')
     file.write("[gateway.question]\ndefault = 0.1\n")
 serving = subprocess.Popen([*DISCREET, "serve", policy, "--not-isolated"], stdout=subprocess.PIPE, text=True)
+atexit.register(serving.terminate)  # also if a line below fails
 assert serving.stdout is not None
 print(serving.stdout.readline().strip())  # ready
 url, postgres = (serving.stdout.readline().split()[-1] for _ in range(2))
@@ -51,12 +52,12 @@ except dp.NotAllowed as refused:
 clinic.close()
 
 # any tool that speaks PostgreSQL: psql, notebooks, JDBC, Superset
-with psycopg.connect(f"{postgres}/{policy.stem}", user="alice", password=token, autocommit=True) as connection:
+with psycopg.connect(postgres, user="alice", password=token, autocommit=True) as connection:
     for row in connection.execute(f"/* epsilon=0.1 */ {question} ORDER BY n DESC LIMIT 2"):  # free: it was bought above
         print(row)
     print(connection.execute("SHOW discreet.remaining").fetchone())
 
 print(account("list"))
-serving.send_signal(signal.SIGTERM)
+serving.terminate()
 serving.wait()
 serving.stdout.close()

@@ -17,6 +17,7 @@ import argparse
 import json
 import multiprocessing
 import subprocess
+import sys
 import tarfile
 import time
 from collections.abc import Callable
@@ -133,11 +134,16 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
+    place = "the CPU"
+    if given.device != "cpu":
+        import torch
+
+        place = torch.cuda.get_device_name(given.device)
     section(
         "Images on scattering features",
-        "learning.learning_images",
+        " ".join(["learning.learning_images", *sys.argv[1:]]),
         f"accuracy on images to test on, in percent, at (ε, δ) = ({EPSILON:g}, 10⁻⁵), with the defaults. "
-        f"{machine()}, fitted on {given.device}",
+        f"{machine()}; fitted on {place}",
     )
     table(
         "set",
