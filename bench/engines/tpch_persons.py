@@ -159,17 +159,18 @@ def main() -> None:
         if chosen and query.number not in chosen:
             continue
         for kind, text in texts(query):
-            bounded = [
-                repeated(text, folder, truth, WITH_BOUNDS, bare=False, bounds=bounds) for bounds in ({}, query.bounds)
-            ]
-            if bounded[0].exact:
-                continue
             is_goal = query.number in GOALS and (kind == "totals" or not query.totals)
             many = words.repeat * (3 if is_goal else 1)
             try:
+                bounded = [
+                    repeated(text, folder, truth, WITH_BOUNDS, bare=False, bounds=bounds)
+                    for bounds in ({}, query.bounds)
+                ]
+                if bounded[0].exact:
+                    continue
                 runs = repeated(text, folder, truth, many, bare=True, bounds={})
-            except dp.DiscreetError as error:
-                line(query.number, *[None] * 9)
+            except dp.NotAllowed as error:
+                line(query.number, *["refused"] * 3, *[None] * 6)
                 print(f"{query.number}: {error}", file=sys.stderr, flush=True)
                 continue
             print(f"{query.number} {kind}: {runs.said}", file=sys.stderr, flush=True)
@@ -197,8 +198,8 @@ def main() -> None:
     )
     verdict(goals)
     notes(
-        """Queries 3 and 10 group by the order and by the customer: no group has enough people to be shown. Queries 2,
-        11 and 16 ask public tables only: they are exact, and left out.""",
+        """Query 3 groups by the order: no group has enough people to be shown. Query 10 groups by the customer, and is
+        refused. Queries 2, 11 and 16 ask public tables only: they are exact, and left out.""",
         """The goals were set by a simulation of the same mechanism on the same data, and the constants of the search
         were chosen on other, made-up people (see the section on clipping).""",
     )
