@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -55,6 +56,19 @@ def test_the_owner_is_told_that_a_source_has_changed(supervisor: Any, capsys: py
     copy.write_bytes(b"")
     supervisor.replace()
     assert capsys.readouterr().err.startswith("WARNING: visits.parquet is not the file")
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_gateway_outlives_who_read_what_it_says(name: str, supervisor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing a terminal sends SIGHUP, and nobody reads what is said then."""
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as stream:
+        monkeypatch.setattr(sys, name, stream)
+        if name == "stderr":
+            supervisor.policy_file.write_text("")
+        supervisor.replace()
+        print("and later", file=stream, flush=True)
 
 
 def test_the_address_for_clients_of_postgresql_names_the_database(supervisor: Any) -> None:

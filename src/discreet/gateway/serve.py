@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from discreet.datasets.policy import Policy
 from discreet.errors import InvalidArgument, ServiceUnavailable
@@ -309,17 +309,26 @@ class Supervisor:
             self._pair = Pair(self.policy_file, settings, old.sockets, old.folder.parent, users, self._lock)
         except (InvalidArgument, ServiceUnavailable) as error:
             self._log.error("the running pair was kept: %s", error)
-            print(f"error [{error.code}]: {error} The running pair was kept.", file=sys.stderr)
+            _tell(f"error [{error.code}]: {error} The running pair was kept.", sys.stderr)
             return
         self.settings, self.problems, self._users, self.warnings = settings, found, users, warnings
         for text in warnings:
-            print(f"WARNING: {text}", file=sys.stderr)
+            _tell(f"WARNING: {text}", sys.stderr)
         self._ending = [thread for thread in self._ending if thread.is_alive()]
         self._ending.append(threading.Thread(target=old.stop))
         self._ending[-1].start()
         self._log.info("replaced")
         read = datetime.fromtimestamp(self.policy_file.stat().st_mtime)
-        print(f"Replaced: the policy of {read:%Y-%m-%d %H:%M:%S} is served.", flush=True)
+        _tell(f"Replaced: the policy of {read:%Y-%m-%d %H:%M:%S} is served.", sys.stdout)
+
+
+def _tell(text: str, stream: TextIO) -> None:
+    """Print it, if somebody can still read it. A gateway outlives the terminal or the pipe that it was started with."""
+    try:
+        print(text, file=stream, flush=True)
+    except OSError:  # from now on nobody reads: what is left in the stream must not fail again at the end
+        with open(os.devnull, "w") as nobody:
+            os.dup2(nobody.fileno(), stream.fileno())
 
 
 @contextlib.contextmanager
