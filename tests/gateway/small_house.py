@@ -56,7 +56,7 @@ class SmallHouse(House):
     async def _main(self) -> None:
         loop, stopping = asyncio.get_running_loop(), asyncio.Event()
         self._end = lambda: loop.call_soon_threadsafe(stopping.set)
-        real, worker.warm_up = worker.warm_up, lambda: None
+        real, worker.warm_up = worker.warm_up, lambda **_: None
         vault = small(open_vault(self.policy))
         try:
             await vault.start()

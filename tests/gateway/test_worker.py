@@ -33,7 +33,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> House:
 @pytest.fixture
 def opened(house: House, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes a lane or a reader, with its end of a socket."""
-    monkeypatch.setattr(worker, "warm_up", lambda: None)
+    monkeypatch.setattr(worker, "warm_up", lambda **_: None)
     ends: list[socket.socket] = []
 
     def make(kind: str, version: str = "1") -> tuple[Worker, socket.socket]:

@@ -95,7 +95,7 @@ def main() -> None:
     if sys.argv[1] == "worker":
         del sys.argv[1]
         if sys.argv[2] == "lane" and os.environ.get("SLOW"):
-            real, worker.warm_up = worker.answer_format, lambda: None
+            real, worker.warm_up = worker.answer_format, lambda **_: None
 
             def slowly(*given: Any) -> Any:
                 time.sleep(float(os.environ["SLOW"]))

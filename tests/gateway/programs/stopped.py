@@ -50,7 +50,7 @@ def main() -> None:
 
         del sys.argv[1]
         if where in ("lane", "all") and sys.argv[2] == "lane":
-            worker.warm_up = lambda: None
+            worker.warm_up = lambda **_: None
             dies(Watched, "charge", "charge")
             dies(Watched, "keep", "keep")
             dies(worker, "answer_format", "format")

@@ -543,6 +543,7 @@ def open_vault(policy_file: str | Path) -> Vault:
         "folder": str(file.parent),
         "version": settings.version,
         "copies": settings.copies,
+        "slots": settings.answer_after > 0,
     }
     ledger, store = open_books(policy, settings)
     publish(policy, settings, store)
