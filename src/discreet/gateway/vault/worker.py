@@ -242,7 +242,7 @@ def warm_up(*, in_slots: bool = False) -> None:
             "columns": {"id": {"type": "integer"}, "cost": {"between": [0, 10]}},
         }
     }
-    delta = {"delta": 1e-6} if in_slots else {}
+    delta: dict[str, Any] = {"delta": 1e-6} if in_slots else {}
     policy = {"ledger": {"path": IN_MEMORY, "epsilon": 10} | delta, "unit": {"person": "id"}, "tables": table}
     with contextlib.closing(connect(policy)) as database:
         answer = database.sql("SELECT COUNT(*) AS n, AVG(cost) AS c FROM visits", epsilon=1, **delta)
