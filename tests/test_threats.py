@@ -150,6 +150,7 @@ def test_every_bug_that_is_planted_in_a_copy_finds_its_place() -> None:
                 compile(wrong, mutant["file"], "exec")
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize(
     ("new", "expected"), [("True", "SURVIVED"), ("False", "killed"), ("(", "not run")], ids=["same", "other", "broken"]
 )

@@ -55,6 +55,7 @@ def test_honest_guesses_are_confirmed_for_free() -> None:
             assert one.value == pytest.approx((TRAIN["u"] > cut).mean(), abs=1e-9)
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize(("method", "free"), [("guess and check", True), ("thresholdout", False), ("gaussian", False)])
 def test_an_overfit_is_corrected(method: str, free: bool) -> None:
     wrong = {**TRAIN, "u": np.sqrt(TRAIN["u"])}

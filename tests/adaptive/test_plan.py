@@ -41,6 +41,7 @@ def widths(made: StudyPlan) -> dict[Any, float]:
 # --- the numbers ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_method_is_compared_once(full: StudyPlan) -> None:
     assert [row["method"] for row in full.rows] == COMPARED
     assert set(STUDY) == set(METHODS)

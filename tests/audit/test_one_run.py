@@ -72,6 +72,7 @@ def no_small_mechanism_beats_either_bound(random: np.random.Generator, m: int) -
     assert near > 10  # the bound is not idle
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("m", [2, 3])
 def test_no_small_mechanism_beats_either_bound(random: np.random.Generator, m: int) -> None:
     no_small_mechanism_beats_either_bound(random, m)
@@ -133,7 +134,7 @@ def test_randomized_response_meets_the_first_bound_exactly() -> None:
 # --- how often the bounds are wrong, and what they notice ----------------------------------------------------------
 
 
-@pytest.mark.some_quick(3)
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_of_randomized_response_the_bound_is_wrong_in_at_most_a_twentieth(epsilon: float, delta: float) -> None:
@@ -159,6 +160,7 @@ def told(random: np.random.Generator, m: int, r: int, mu: float, runs: int) -> A
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_of_a_gaussian_sum_the_bound_is_rarely_wrong_and_half_the_noise_is_noticed(random: np.random.Generator) -> None:
     """2000 canaries, 400 guesses, ε = 1 at δ = 1e-6. False alarms: at most 5%, so of 1000 runs more than 90 have a
     probability below 1e-7. Half the noise fires in three of four runs, a third of it always.
@@ -188,6 +190,7 @@ def test_the_curve_proves_more_than_one_point_of_it() -> None:
     assert gaussian_epsilon(run.mu_lower(), 1e-6) > 1 > run.epsilon_lower(delta=1e-6)
 
 
+@pytest.mark.slow
 def test_p_values_and_refutations_agree() -> None:
     for claim in (dp.Pure(epsilon=1), dp.Approx(epsilon=1, delta=1e-5), dp.GaussianTradeoff(mu=0.4)):
         for correct in range(50, 101, 2):

@@ -337,6 +337,7 @@ def test_choices_by_scores(kind):
     assert check_scores(kind) > 0.5
 
 
+@pytest.mark.slow
 def test_argmax_by_scores_with_ties():
     """[L6.T7]: ε-DP when only the index leaves, by the exact law."""
     assert check_argmax() > 0.3
@@ -463,6 +464,7 @@ def check_shared_keys():
     return check_pairs([tuple(runs)])
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("check", [check_one_key, check_two_keys, check_shared_keys])
 def test_keys(check):
     assert check() > 0.5
@@ -649,6 +651,7 @@ def check_upward_long():
     return check_upward(UPWARD, [((5, 2, 2, 2), (5, 3, 3, 3))], window=4)
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("check", [check_upward_more, check_upward_replaced, check_upward_one_bar, check_upward_long])
 def test_upward_search(check):
     assert check() > 0.5

@@ -47,6 +47,7 @@ def test_a_query_counts_every_row_of_a_unit(query: Any) -> None:
         check_all_rows(query, neighbors)
 
 
+@pytest.mark.slow
 def test_a_mechanism_counts_every_row_of_a_unit() -> None:
     made = [case.calibrate(PROMISES[case.kinds[0]]) for case in CASES.values()]
     found = [one for one in made if states(one)]

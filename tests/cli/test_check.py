@@ -209,6 +209,7 @@ def test_a_limit_that_protects_hardly_anybody_is_told(check: Callable[..., Said]
     assert "δ = 0.1: for 10% of all people, everything may be revealed" in said.out
 
 
+@pytest.mark.slow
 def test_limits_of_a_gateway_that_do_not_fit_together_are_told(check: Callable[..., Said], clinic: Path) -> None:
     def said(question: str, limits: str = "") -> list[str]:
         gateway = f"[gateway]\n[gateway.question]\n{question}\n[gateway.limits]\n{limits}\n"

@@ -105,6 +105,7 @@ def test_the_number_of_columns_is_said(tmp_path: Path) -> None:
     assert "stays has 4 columns, and 2 names are given" in str(refused.value)
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize(
     ("data", "more"),
     [
@@ -138,6 +139,7 @@ def test_an_owner_may_insist_that_the_first_line_is_a_row(tmp_path: Path) -> Non
     assert list(made.tables["named"]) == ["mrn", "visited", "ward", "cost"]
 
 
+@pytest.mark.slow
 def test_one_command_names_the_columns_of_several_files(tmp_path: Path) -> None:
     """By table or by file, and one of them without: that is the one that is left."""
     data = write(

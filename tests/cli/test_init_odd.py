@@ -173,6 +173,7 @@ def test_a_name_of_a_column_is_no_line_of_the_policy(tmp_path: Path) -> None:
     assert "cannot be told apart" in (tmp_path / "policy.toml").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_days_and_months_that_cannot_be_told_apart_are_told(tmp_path: Path) -> None:
     kind, written, [said] = types_of(tmp_path, "01/02/2024", "03/04/2024")
     assert (kind, written) == ("date", "dd/mm/yyyy")
@@ -312,6 +313,7 @@ def test_one_row_does_not_decide_how_numbers_are_written(tmp_path: Path) -> None
     assert read == [1.5] * 200 + [None]
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize(
     ("cells", "said"),
     [

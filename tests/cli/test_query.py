@@ -259,6 +259,7 @@ def test_an_analyst_is_charged(clinic: Path, run) -> None:
     assert "The owner of the ledger opens one: ledger.for_analyst('bob', limit=" in said.err
 
 
+@pytest.mark.slow
 def test_groups_that_are_not_shown_come_with_a_way_out(clinic: Path, run) -> None:
     asked = ("query", clinic, "SELECT note, city, COUNT(*) AS n FROM visits GROUP BY note, city", "--epsilon", 1)
     told = " ".join(run(*asked, "--delta", 1e-8).out.split())

@@ -50,6 +50,7 @@ def test_a_question_is_opened_answered_when_due_and_listed(tmp_path: Path, capsy
     database.ledger.verify()
 
 
+@pytest.mark.slow
 def test_statuses_say_what_went_wrong(tmp_path: Path, capsys: Any) -> None:
     policy = written_policy(tmp_path, 'person = "pid"')
     assert opened(policy, "--first", "2024-01", "--epsilon", "20") == 4

@@ -38,6 +38,7 @@ def outcome(dist: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=PACKAGE, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_tickets_in_node(package: Path) -> None:
     done = outcome(package / "dist")
     assert done.returncode == 0, done.stdout[-5000:]

@@ -69,6 +69,7 @@ def undeclared():
     database.close()
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("sql", UNDECLARED)
 def test_a_statement_that_was_bought_is_shown_when_nothing_else_fits(undeclared, sql):
     """What it asks the ledger for depends on what it found first: its own price is not the one of its first plan."""
@@ -91,6 +92,7 @@ def test_only_a_part_of_a_statement_was_bought(undeclared, sql):
     assert undeclared.ledger.count == charged
 
 
+@pytest.mark.slow
 def test_a_statement_of_which_a_part_was_bought_fits_with_the_rest(undeclared):
     undeclared.sql("SELECT city, AVG(cost) AS c FROM visits GROUP BY city", epsilon=1, delta=1e-7)
     answer = undeclared.sql(UNDECLARED[0], epsilon=2, delta=2e-7)

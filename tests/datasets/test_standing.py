@@ -124,6 +124,7 @@ def test_a_block_is_the_same_whatever_version_the_data_have(tmp_path: Path) -> N
     assert later.table.num_rows == 8
 
 
+@pytest.mark.slow
 def test_analysts_pay_and_see_their_own(tmp_path: Path) -> None:
     path = tmp_path / "clinic.ledger"
     owner = clinic(PERSON, path)

@@ -85,6 +85,7 @@ def shown(asked: Database, text: str) -> list[Any]:
 UNITS = [dp.person("pid"), dp.row()]  # of single rows, the first one is the first that the engine groups
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("unit", [UNITS[0], pytest.param(UNITS[1], marks=pytest.mark.slow)], ids=["person", "row"])
 def test_a_key_is_the_same_bits_whichever_row_comes_first(opened, unit):
     cases = databases(opened, unit)

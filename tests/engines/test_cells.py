@@ -135,6 +135,7 @@ def known(opened: Any) -> Any:
     return database_of(opened, rows), rows
 
 
+@pytest.mark.some_quick(1)
 def test_conditions_choose_cells(known: Any) -> None:
     decided = {one: check(*known, f"SELECT COUNT(*) AS n FROM t WHERE {one}") for one in CONDITIONS}
     assert {one for one, many in decided.items() if many < 1} == set(UNDECIDED)

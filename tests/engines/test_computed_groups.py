@@ -167,6 +167,7 @@ ODD = {
 }
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("start", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 9))])
 def test_an_odd_record_changes_no_other_group_and_stops_nothing(opened, start):
     """Every key is computed for every odd value; a group changes by the rows of the one odd person at most."""

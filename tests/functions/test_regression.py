@@ -53,6 +53,7 @@ def test_classes_are_told_apart() -> None:
     assert ((curve(x) > 0) == (y > 0)).mean() > 0.9
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("loss", [Huber(0.5), HuberHinge(0.5)], ids=str)
 def test_one_row_moves_the_minimizer_by_no_more_than_is_said(loss: Any) -> None:
     """Grey-box: rows added, removed, replaced; without noise the weights move by at most the sensitivity."""

@@ -45,7 +45,7 @@ def made(name: str, folder: Path) -> Iterator[Any]:
         target.close()
 
 
-@pytest.mark.some_quick(2)
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_few_seeds_and_changes_keep_every_promise(name: str, tmp_path: Path) -> None:
     assert len(tried(name, tmp_path, *QUICK[name])) > 3
@@ -233,7 +233,7 @@ def a_file_is_left(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(policy, "connect", lambda file: ((file.parent / "left").write_text("x"), sound(file))[1])
 
 
-@pytest.mark.some_quick(2)
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize(
     ("bug", "kind"),
     [
@@ -271,6 +271,7 @@ CUT = (
 )
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize(
     ("bug", "change", "kind"),
     [

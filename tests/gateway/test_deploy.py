@@ -62,6 +62,7 @@ def test_the_image_has_the_users_that_are_the_default():
     assert "USER" not in re.findall(r"^([A-Z]+) ", text, re.M)  # it starts as root, to have two users
 
 
+@pytest.mark.slow
 def test_only_its_owner_can_read_a_backup(tmp_path, install):
     """The commands of the page, with the usual umask of root."""
     install(lambda: shutil.which("sqlite3"), "sqlite3")

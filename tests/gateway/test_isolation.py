@@ -126,6 +126,7 @@ def test_public_tables_may_be_read(house):
     assert found(house) == []
 
 
+@pytest.mark.slow
 def test_folders_that_the_desk_can_change(house):
     house.folder.chmod(0o733)
     assert found(house) == [f"the desk can change {house.folder}: chmod go-w {house.folder}"]
@@ -136,6 +137,7 @@ def test_folders_that_the_desk_can_change(house):
     assert found(house) == []
 
 
+@pytest.mark.slow
 def test_files_in_a_folder_of_data(house):
     """A folder that cannot be listed, with files that can be read by whoever guesses their names."""
     inside = house.folder / "clinic.gateway.data" / "1" / "visits.parquet"
@@ -146,6 +148,7 @@ def test_files_in_a_folder_of_data(house):
     assert f"the desk can read {inside}: chmod go-rwx {inside}" in found(house)
 
 
+@pytest.mark.slow
 def test_files_of_root_are_not_the_vaults(house):
     for name in (*OWN, "clinic.toml"):
         os.chown(house.folder / name, 0, 0)
@@ -156,6 +159,7 @@ def test_files_of_root_are_not_the_vaults(house):
     ]
 
 
+@pytest.mark.slow
 def test_all_commands_are_told_in_one_round(house):
     """Data as root leaves them: readable for all. Once they are not, the vault cannot read them either."""
     data, ledger = house.folder / "visits.parquet", house.folder / "clinic.ledger"
@@ -177,6 +181,7 @@ def test_all_commands_are_told_in_one_round(house):
     check(house.policy)
 
 
+@pytest.mark.slow
 def test_data_in_a_home_are_moved_and_the_home_is_not_given_away(house, monkeypatch):
     house.folder.parent.chmod(0o700)
     [problem] = found(house)
@@ -316,6 +321,7 @@ epsilon = 0.1
 """
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("command", ASKED)
 def test_root_has_seen_what_the_vault_has(house, command, monkeypatch, tmp_path, capsys):
     """Whatever root opens the ledger for."""

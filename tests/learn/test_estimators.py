@@ -379,6 +379,7 @@ def test_objective_perturbation_needs_no_steps(kind: Any, delta: float) -> None:
         clone(model).set_params(classes=[0, 1, 2]).fit(rows, labels)
 
 
+@pytest.mark.slow
 def test_objective_perturbation_looks_at_rows_one_by_one() -> None:
     """Grey-box: with a strange row, without it, and with fewer rows, the same draws and a finite model."""
     rows, labels = data(60)

@@ -117,6 +117,7 @@ def _judge_of(model: Any) -> Any:
     return _judge(model)
 
 
+@pytest.mark.slow
 def test_neighbors_see_the_same_draws() -> None:
     rows, labels = data(60)
     seen = []

@@ -96,10 +96,12 @@ def a_failed_commit_is_everybody_s(place, mutant=""):
     assert ledger.verify() == 6
 
 
+@pytest.mark.some_quick(1)
 def test_threads_that_wait_share_one_transaction(place):
     one_transaction_for_all(place)
 
 
+@pytest.mark.some_quick(1)
 def test_an_error_of_the_commit_reaches_all_who_waited(place):
     a_failed_commit_is_everybody_s(place)
 
@@ -119,6 +121,7 @@ def test_sixteen_processes_get_exactly_three_hundred_answers(place):
     exactly_three_hundred_answers(place)
 
 
+@pytest.mark.some_quick(1)
 def test_retries_of_one_key_are_one_charge_and_the_same_bytes(place):
     one_charge_and_the_same_bytes(place)
 

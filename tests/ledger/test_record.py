@@ -102,6 +102,7 @@ nested = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(nested)
 def test_plain_values_come_back(value):
     data = values.encode(value)

@@ -141,6 +141,7 @@ def test_what_no_device_could_hold_or_no_survey_would_make_is_refused() -> None:
         dp.local.from_task(changed(fresh, "survey", "choices", to=["a", "a", "b"]))
 
 
+@pytest.mark.slow
 @given(
     st.binary(max_size=60)
     | st.recursive(

@@ -138,11 +138,13 @@ def noise_is_new_for_every_guess() -> None:
     assert [name for name, _ in tape.calls] == ["discrete_laplace"] * 6, "a guess is tested without noise of its own"
 
 
+@pytest.mark.slow
 def test_a_run_keeps_its_promise() -> None:
     """The promise is attained, so less noise would break it."""
     assert a_run_keeps_its_promise() > 0.99
 
 
+@pytest.mark.slow
 def test_a_passed_guess_is_near() -> None:
     a_passed_guess_is_near()
 
@@ -201,6 +203,7 @@ def test_refusals() -> None:
     assert GuessTests(tolerance=1, threshold_scale=2**70, answer_scale=1).error(0.999).amount is None
 
 
+@pytest.mark.slow
 def test_wrong_passes_are_rare() -> None:
     """4,000 guesses that are just too far off: about 1% pass, and 80 have a false alarm below 1e-8. Twice as many as
     are allowed would be seen.

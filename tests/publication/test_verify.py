@@ -76,6 +76,7 @@ def copy_ledger(source: Path, to: Path) -> None:
         read.backup(written)
 
 
+@pytest.mark.slow
 def test_an_honest_publication_passes_without_the_data(original: Path) -> None:
     before = (original.parent / "clinic.ledger").read_bytes()
     assert verified(original) == []

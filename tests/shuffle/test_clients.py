@@ -48,6 +48,7 @@ def test_messages_are_drawn_through_the_door(name, monkeypatch):
     assert all(isinstance(mechanism, Mechanism) and guarantee == poll.guarantee() for mechanism, guarantee in passed)
 
 
+@pytest.mark.slow
 def test_every_kind_of_protocol_is_here():
     assert {type(made(name)).kind for name in POLLS} == protocols.KINDS.keys()
 

@@ -211,6 +211,7 @@ def test_only_reports_that_can_be_read_count(name: str, tmp_path: Path) -> None:
     assert "40 of 45 reports could be read" in str(told)
 
 
+@pytest.mark.some_quick(7)
 @every_poll
 def test_the_dishonest_may_send_junk(name: str) -> None:
     """Of 50 reports 40 must be honest, and these can always be read: below 40 the batch is refused."""

@@ -62,6 +62,7 @@ def test_what_was_found_and_answered_is_free_when_nothing_is_left():
     assert " remained when it was asked first; receipt" in str(again)
 
 
+@pytest.mark.slow
 def test_the_longest_key_is_the_question_s_own():
     data = pa.table({"pid": list(range(3000)), "x": [float(n) for n in range(3000)]})
     database = connected({"v": (data, {"columns": {"x": {"between": "auto"}}})})

@@ -95,6 +95,7 @@ def test_a_name_that_is_no_block_is_refused(block: Any, name: Any) -> None:
 BY_CITY = "SELECT city, COUNT(*) AS n, SUM(cost) AS total FROM visits GROUP BY city"
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("unit", [MONTHLY, {"person": "pid"}, {"row": True}], ids=["month", "person", "row"])
 def test_each_part_has_the_rows_of_its_block(unit: Any) -> None:
     database = opened(unit)
@@ -147,6 +148,7 @@ def test_under_a_person_the_blocks_add() -> None:
         database.part("2024-04").sql(BY_CITY, epsilon=1)
 
 
+@pytest.mark.slow
 def test_each_block_has_a_budget_of_its_own_where_units_live_in_one() -> None:
     database = opened(limit=2)
     for name in ("2024-01", "2024-02", "null"):
@@ -337,6 +339,7 @@ def test_names_that_are_looked_for_in_the_key_alone_are_caught(source: str, monk
         check_nobody_is_named(source)
 
 
+@pytest.mark.slow
 def test_groups_that_say_nothing_about_people_are_not_refused() -> None:
     table = {"source": visits(), "rows_per_person": 3, "time": {"column": "day"}}
     policy = {"ledger": {"path": ":memory:", "epsilon": 99, "delta": 1e-5}, "unit": MONTHLY}

@@ -363,6 +363,7 @@ def test_a_center_that_was_found_is_within_the_range():
     assert [float(found(place)) for place in (middle.space.low, 2**13, middle.space.high)] == [-2, 9, 20]
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize(
     "text",
     [
@@ -406,6 +407,7 @@ def test_a_declared_range_may_be_far():
     assert found == [pytest.approx(6.5e12, rel=0.02)]
 
 
+@pytest.mark.slow
 def test_a_center_of_few_people_is_no_end_of_the_range():
     """On a grid of all numbers, noise mostly chose 0 or 120."""
     rng, wrong = np.random.default_rng(3), []

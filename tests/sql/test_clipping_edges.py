@@ -138,7 +138,7 @@ def test_a_question_that_was_begun_can_be_paid():
         assert law in str(list(database.ledger.entries())[-1].mechanism)
 
 
-@pytest.mark.some_quick(5)
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("keys", [{}, {"columns": {"k": {"between": [0, 2]}}}])
 @pytest.mark.parametrize(
     "declared",
@@ -167,6 +167,7 @@ def test_a_key_of_another_question_is_refused_before_anything_is_found():
     assert len(list(database.ledger.entries())) == paid
 
 
+@pytest.mark.slow
 def test_a_small_epsilon_chooses_groups_by_weights():
     """The curves of coins would be very long."""
     database = connected({"t": (pa.table({"pid": ALL, "k": ALL % 3}), {})}, {"person": "pid"})
@@ -297,6 +298,7 @@ def test_epsilon_is_divided_for_the_groups_that_are_found():
     assert all(few > many for few, many in zip(spent["few"][:2], spent["many"][:2], strict=True))
 
 
+@pytest.mark.slow
 def test_a_mean_by_groups_of_few_people_at_a_small_epsilon_is_answered():
     """What a newcomer asks first, with nothing declared. It was refused when ε was divided for a hundred groups."""
     columns = {"x": 450 + 200 * NORMAL, "city": ALL % 5}

@@ -130,7 +130,7 @@ CASES = [
 ]
 
 
-@pytest.mark.some_quick(2)
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize(
     ("text", "window", "pairs", "bounds", "used"),
     [pytest.param(*c, marks=[pytest.mark.slow] * (c[0] in (MEDIAN, MEAN, PEOPLE)), id=c[0] + str(c[3])) for c in CASES],

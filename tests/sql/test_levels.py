@@ -219,6 +219,7 @@ def test_levels_that_are_not_supported(group):
         opened(rows(1)).sql(f"SELECT COUNT(*) AS n FROM t GROUP BY {group}", epsilon=1)
 
 
+@pytest.mark.slow
 def test_undeclared_keys_are_chosen_first():
     made = [row for row in rows(5, 4000) if row[1] is not None]
     database = connected({"t": (table(made), {"rows_per_person": None})}, delta_per_question=1e-6)

@@ -155,6 +155,7 @@ def test_a_part_states_what_its_numbers_cost() -> None:
     assert part.guarantee.delta_at(epsilon=float(part.cost.epsilon)) <= float(part.cost.delta)
 
 
+@pytest.mark.slow
 def test_the_release_of_a_part_holds_that_part() -> None:
     database = opened()
     whole = database.sql("SELECT SUM(x) AS s, COUNT(*) AS c FROM t", epsilon=2).table
@@ -197,6 +198,7 @@ def test_gaussian_noise_serves_what_allows_a_delta_and_is_said(delta: float, fre
         assert (part.error(confidence).amount == whole.error(confidence).amount) == free
 
 
+@pytest.mark.slow
 def test_groups_are_served_only_where_no_more_of_them_are_hidden() -> None:
     """A lower threshold with more noise hides more groups than a higher one with less."""
     chosen = stored.Mark("a" * 32, ("b" * 32,), ("Laplace 1",), 18, Fraction(10))

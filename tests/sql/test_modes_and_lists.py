@@ -71,6 +71,7 @@ def test_what_could_fail_after_a_charge_is_refused_before(text: str, code: str) 
     assert database.ledger.count == 0
 
 
+@pytest.mark.slow
 def test_a_median_of_scores_is_answered_whatever_is_released_first() -> None:
     """If the deviation that is released is 0, no range follows from the declarations, and one is found."""
     for rows in ("t", "t WHERE z > 100"):

@@ -129,6 +129,7 @@ def check(clinic, text):
     return True
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=questions())
 def test_every_question_is_answered_or_refused(clinic, text):
@@ -142,6 +143,7 @@ def test_every_one_of_many_questions_is_answered_or_refused(clinic, text):
     check(clinic, text)
 
 
+@pytest.mark.slow
 def test_the_grammar_makes_questions_that_are_answered(clinic):
     """Otherwise the tests above would look at refusals only."""
     answered, tried = [], []

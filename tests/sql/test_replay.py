@@ -146,7 +146,7 @@ def check(databases, names, capture, monkeypatch, text):
         assert other[2:] == first[2:], name
 
 
-@pytest.mark.some_quick(6)
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("text", QUESTIONS)
 def test_nothing_but_the_numbers_depends_on_the_data(databases, capture, monkeypatch, text):
     check(databases, QUICK, capture, monkeypatch, text)
@@ -188,6 +188,7 @@ def test_an_engine_failure_quotes_nothing(databases, monkeypatch):
     assert CANARY not in "".join(traceback.format_exception(error))
 
 
+@pytest.mark.slow
 def test_rows_are_in_the_order_of_the_keys(databases):
     """Not in that of the true counts."""
     for database in databases.values():

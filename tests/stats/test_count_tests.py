@@ -53,6 +53,7 @@ def test_the_level_holds(shares: Any, size: int, epsilon: float) -> None:
     assert rejected(shares, size, epsilon, runs=400, seed=size + int(100 * epsilon)) < 0.105
 
 
+@pytest.mark.slow
 def test_it_has_power_where_many_cells_are_empty() -> None:
     """A statistic that weighs all cells alike rejects about half as often."""
     shares = np.full((6, 6), 0.0005)
@@ -156,6 +157,7 @@ def test_strong_dependence_is_found_and_delta_is_used() -> None:
     assert table.stats.chi2("diagnosis", expected={"flu": 0.9, "cold": 0.1}, epsilon=2).rejects()
 
 
+@pytest.mark.slow
 def test_explain_spends_nothing_and_a_repeated_request_is_free(tmp_path: Any) -> None:
 
     path = tmp_path / "v.parquet"

@@ -61,6 +61,7 @@ def test_people_with_several_rows_are_one_unit_each() -> None:
     assert float((found.p_of_mean(np.full(runs, 0.5)) <= 0.05).mean()) <= 0.05 + margin(runs)
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize(("rows", "epsilon"), [(50, 1.0), (500, 0.5), (2000, 2.0)])
 def test_a_variance_is_covered(rows: int, epsilon: float) -> None:
     draw, pairs = np.random.default_rng(4), ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))

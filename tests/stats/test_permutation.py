@@ -69,6 +69,7 @@ def test_what_is_drawn_has_the_law_that_was_enumerated(answer: str) -> None:
     assert chdtrc(len(law) - 1, ((drawn - 4000 * law) ** 2 / (4000 * law)).sum()) > 1e-7
 
 
+@pytest.mark.slow
 def test_the_real_draws_have_the_same_law_by_enumeration() -> None:
     """Every path of the samplers, for one permutation."""
     test = PermutationTest(scale=1, permutations=1, level=0.5, side="greater", steps=1, unit=dp.row())

@@ -53,6 +53,7 @@ def drawn_counts(rng: Any, runs: int, looks: int, rows: int, shares: tuple[float
     return np.cumsum(counts, 1).astype(float)
 
 
+@pytest.mark.slow
 def test_peeking_a_thousand_times_keeps_the_level() -> None:
     """300 runs of 1,000 looks. The evidence against the true proportions is at least that against the hypothesis. At
     the level 0.05, more than 36 rejections have a probability below 1e-6.

@@ -94,6 +94,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_a_model_predicts_from_a_messy_frame_by_name(model: Any, tmp_path: Any) -> None:
     """One word among the numbers makes the column of a frame text. It is read as the table's text was."""

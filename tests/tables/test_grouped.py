@@ -183,6 +183,7 @@ MEANINGS: list[Any] = [
 ]
 
 
+@pytest.mark.slow
 def test_two_meanings_never_share_an_answer() -> None:
     table = open_table(version="1")
     assert [asked(table).replayed for asked in MEANINGS] == [False] * len(MEANINGS)

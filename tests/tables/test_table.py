@@ -184,6 +184,7 @@ def test_undeclared_values_of_few_people_stay_hidden():
         table.histogram("city", epsilon=1)
 
 
+@pytest.mark.slow
 def test_every_source_gives_the_same_answer(tmp_path):
     data = visits()
     pa.parquet.write_table(data, tmp_path / "v.parquet")
@@ -229,6 +230,7 @@ def test_a_question_asked_again_of_a_file_is_free_until_the_file_changes(tmp_pat
     assert ledger.count == 3
 
 
+@pytest.mark.slow
 def test_explain_tells_and_spends_nothing():
     table, ledger = open_table()
     for name, method in METHODS.items():

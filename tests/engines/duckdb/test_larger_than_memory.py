@@ -116,6 +116,7 @@ def test_answers_that_need_ten_times_the_memory_are_the_same(tmp_path):
     check_same_with_less(files(tmp_path, 12_000_000), spill, "200MB")
 
 
+@pytest.mark.slow
 def test_without_a_folder_it_fails_with_the_one_error_and_stays_charged(source):
     asked = dp.connect(words(source, memory=MEMORY, spill=False))
     with refuses(EngineFailed, "engine-failed") as caught:

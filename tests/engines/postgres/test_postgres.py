@@ -214,6 +214,7 @@ def check_failed_and_retried(database: Database, error: DiscreetError, release) 
     assert spent(database) == 1
 
 
+@pytest.mark.slow
 def test_a_statement_that_takes_too_long(server, source):
     database = opened(server.url, source, timeout=1)
     with psycopg.connect(server.url) as other:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import json
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.datasets.database import Database
+from discreet.engines.spark.dataframes import run_on_partitions
 from discreet.engines.spark.engine import Spark
 from discreet.errors import EngineFailed, InvalidArgument
 from discreet.sql.measuring.compile import Statement
@@ -60,6 +62,21 @@ def written(folder: Path, source: str = "visits", engine: str = f'master = "loca
 def plain(database: Database, text: str = COUNT, **given) -> list:
     with testing.no_noise():
         return database.sql(text, **({"epsilon": 1} | given)).as_json()["rows"]
+
+
+def held_of_the_jvm():
+    """How many objects of the JVM are held by Python."""
+    return sum(type(one).__name__ == "JavaObject" for one in gc.get_objects())
+
+
+def a_statement(lake):
+    engine = lake.opened({"t": VISITS})
+    return lambda: engine.rows(f"SELECT COUNT(*) FROM {engine.relations['t']}")
+
+
+def a_pass(lake):
+    frame = lake.session.range(10)
+    return lambda: run_on_partitions(frame, lambda batches, _: [bytes(batch.num_rows) for batch in batches])
 
 
 # --- the policy and the sources -----------------------------------------------------------------------------
@@ -248,6 +265,25 @@ def test_what_is_chosen_is_the_same_however_often_it_is_computed(lake):
     assert found[0] == found[1] == found[3] == found[4]
     assert found[2] == found[5] != found[0]
     assert sum(row[1] for row in found[0]) <= 50 * 9
+
+
+# --- what is done with is let go ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("made", [a_statement, a_pass])
+def test_the_jvm_is_not_filled_by_what_is_done(lake, made):
+    """Python would let go of frames when it next searches for garbage, which it hardly does in a large process."""
+    run = made(lake)
+    assert run()  # what stays is made once
+    gc.collect()
+    gc.disable()
+    try:
+        before = held_of_the_jvm()
+        for _ in range(3):
+            run()
+        assert held_of_the_jvm() == before
+    finally:
+        gc.enable()
 
 
 # --- nothing is said, and what is left when it fails --------------------------------------------------------

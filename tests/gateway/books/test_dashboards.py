@@ -113,6 +113,7 @@ def refused(reply, code):
 # --- who sees it --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_dashboard_of_others_looks_like_none_until_it_is_published(shared):
     for token in (shared.bob, shared.vera, shared.olga, shared.stefan):
         hidden = shared.call("dashboard", token, number=shared.number)
@@ -212,6 +213,7 @@ def test_tiles_move_and_go(shared):
 # --- a new version ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_new_version_is_paid_for_by_hand(board):
     board.publish()
     old, charged = board.shown(board.vera), len(board.charges())
@@ -298,6 +300,7 @@ def test_only_who_may_spend_sets_a_rule(shared):
     refused(shared.call("dashboards", shared.token("ada", scopes=["explain"])), "gateway-role")
 
 
+@pytest.mark.slow
 def test_only_what_was_looked_at_is_published(board):
     board.value(board.ada, "publish_dashboard", number=board.number)
     seen = board.shown(board.stefan)["content"]
@@ -311,6 +314,7 @@ def test_only_what_was_looked_at_is_published(board):
     assert board.value(board.stefan, "publish_dashboard", number=board.number, content=seen)["state"] == "published"
 
 
+@pytest.mark.slow
 def test_a_tile_is_bought_anew_in_a_slot_as_long_as_its_own(board):
     reply = board.ask(board.ada, COUNT, epsilon=0.2, answer_after="1s")
     receipt = json.loads(reply.body)["receipt"]
@@ -384,6 +388,7 @@ def test_what_a_rule_should_buy_is_found_without_reading_answers(shared, monkeyp
             execute("UPDATE dashboards SET rule = 'by hand'")
 
 
+@pytest.mark.slow
 def test_a_purchase_that_may_be_charged_stays_counted(board, monkeypatch):
     board.value(board.ada, "set_rule", number=board.number, rule="rule", epsilon=0.2)
 
@@ -402,6 +407,7 @@ def test_a_purchase_that_may_be_charged_stays_counted(board, monkeypatch):
     assert len(board.charges()) == charged
 
 
+@pytest.mark.slow
 def test_an_author_who_is_suspended_while_a_purchase_waits_pays_nothing(board, monkeypatch):
     board.value(board.ada, "set_rule", number=board.number, rule="rule", epsilon=3)
     charged, real = len(board.charges()), tiles._set_aside

@@ -239,6 +239,7 @@ def test_hostile_texts_stay_texts(catalog: Catalog) -> None:
         assert catalog.run(read(f'SELECT 1 AS "{name}"'), user="alice")[0] == (Column(hostile, "int4"),)
 
 
+@pytest.mark.slow
 def test_hostile_names_are_only_names() -> None:
     made = Catalog(HOSTILE, database='a"b', seconds=20)
     try:
@@ -289,7 +290,7 @@ def patient() -> Iterator[Catalog]:
     made.close()
 
 
-@pytest.mark.some_quick(6)
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("sql", _BOMBS)
 def test_bombs_end(hurried: Catalog, patient: Catalog, sql: str) -> None:
     made = hurried if _BOMBS[sql] == "57014" else patient
@@ -321,6 +322,7 @@ def test_nesting_does_not_double(hurried: Catalog, level: str) -> None:
     assert len(text) < 60 * len(nested) + 2000
 
 
+@pytest.mark.slow
 def test_memory_is_bounded() -> None:
     made = Catalog(CLINIC, database="clinic", seconds=20)
     try:
@@ -334,6 +336,7 @@ def test_memory_is_bounded() -> None:
         made.close()
 
 
+@pytest.mark.slow
 def test_deep_and_long_statements_are_refused(catalog: Catalog) -> None:
     deep: Any = exp.Literal.number(1)
     for _ in range(200):
@@ -399,6 +402,7 @@ def test_no_sizes_and_no_statistics(catalog: Catalog) -> None:
     assert ask(catalog, "SELECT pg_size_pretty(pg_database_size('clinic'))") == [(None,)]
 
 
+@pytest.mark.slow
 def test_what_remains_of_a_budget_is_not_in_it() -> None:
     one, other = (Catalog(CLINIC | {"remains": said}, database="clinic") for said in ("ε=10", "ε=0.001"))
     try:

@@ -57,6 +57,7 @@ def catalog() -> Iterator[Catalog]:
     made.close()
 
 
+@pytest.mark.slow
 def test_recorded_answers_are_equal(catalog: Catalog) -> None:
     statements, numbers, ours = recorded(), recorded_numbers(), Ours(catalog, READER)
     known = {place: answer for place, answer in expected().items() if reason_of(statements[place].sql) is None}

@@ -341,6 +341,7 @@ FREE = [
 ]
 
 
+@pytest.mark.slow
 def test_pages_do_not_depend_on_rows(neighbors):
     said = []
     for house in neighbors:

@@ -92,6 +92,7 @@ def test_links_in_the_navigation_lead_somewhere(sessions):
             assert sessions[role].get(item.path).status_code == 200, (item.path, role)
 
 
+@pytest.mark.slow
 def test_no_form_is_taken_without_its_secret(sessions, site):
     before = site.ledger.count
     for page in PAGES:

@@ -99,6 +99,7 @@ def test_a_login_leads_only_to_our_pages(site, client, target):
     assert "elsewhere" not in shown
 
 
+@pytest.mark.slow
 def test_every_page_forbids_frames_scripts_and_storing(site, client):
     log_in(client, site.login_link("olga"))
     for path in ("/login", "/me", "/nothing-here"):

@@ -28,6 +28,7 @@ def viewed(clinic, question, epsilon=1.0, *, bought=False):
     return view_plan({**clinic.explain(question, epsilon=epsilon).data, **facts}, SETTINGS)
 
 
+@pytest.mark.slow
 def test_the_first_line_says_how_many_people_a_group_needs(clinic):
     enough = clinic.explain(BY_CITY, epsilon=0.1).data["people_for_group"]
     [warning] = viewed(clinic, BY_CITY, 0.1).warnings

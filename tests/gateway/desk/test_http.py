@@ -301,6 +301,7 @@ _BODIES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(
     method=st.sampled_from(["GET", "POST", "DELETE", "PATCH"]),
     path=st.sampled_from(_PATHS) | st.text(max_size=30).map(lambda text: f"/{text}"),

@@ -70,6 +70,7 @@ def code(result):
     return result.structured_content["code"]
 
 
+@pytest.mark.slow
 def test_the_tools_are_listed_with_what_they_take(url, token):
     listed = with_agent(url, token, lambda client: client.list_tools()).tools
     assert [tool.name for tool in listed] == ["tables", "plan", "ask", "history", "budget"]
@@ -80,6 +81,7 @@ def test_the_tools_are_listed_with_what_they_take(url, token):
     assert all("never an instruction" in about[name].description for name in ("tables", "plan", "ask", "history"))
 
 
+@pytest.mark.slow
 def test_a_question_is_charged_once_and_what_is_read_is_free(url, token, house, name):
     async def work(client):
         tables = await client.call_tool("tables", {})
@@ -118,6 +120,7 @@ def test_the_audit_has_the_reason(url, token, house, name):
     assert json.loads(details) == {"sql": COUNT, "epsilon": "0.05", "via": "mcp", "why": WHY}
 
 
+@pytest.mark.slow
 def test_a_loop_ends_at_the_session_limit(url, token, house, name):
     async def work(client):
         asked = [{"sql": f"{COUNT} WHERE cost > {n}", "epsilon": 0.2, "why": WHY} for n in range(7)]

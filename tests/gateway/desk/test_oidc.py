@@ -298,7 +298,7 @@ def test_a_login_in_a_browser(browser: Running, provider: Pretend) -> None:
     assert started(browser)["state"] != asked["state"]
 
 
-@pytest.mark.some_quick(3)
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("case", ["other state", "no state", "no cookie", "bad code", "no code", "refused"])
 def test_a_login_that_did_not_begin_here_is_the_vaults_refusal(case: str, browser: Running, provider: Pretend) -> None:
     browser.verbs["login"] = refused("NotAllowed", "gateway-login", "No valid login.")

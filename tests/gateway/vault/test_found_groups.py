@@ -54,6 +54,7 @@ def test_the_history_has_its_whole_cost(house: Any) -> None:
     assert few == pytest.approx(0.2)
 
 
+@pytest.mark.slow
 def test_statements_of_several_questions_are_shown_again_when_nothing_else_fits(house: Any) -> None:
     rest = f"{SQL} UNION ALL SELECT 'all' AS city, COUNT(*) AS n, AVG(cost) AS c FROM visits"
     asked_first = "SELECT COUNT(*) AS n FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)"

@@ -181,6 +181,7 @@ FREE = [
 ]
 
 
+@pytest.mark.slow
 def test_what_needs_no_charge_is_equal(houses, tokens):
     """Plans, descriptions, tables, refusals, free questions, and what an account is told about itself."""
     before = both(standing, houses, tokens)
@@ -210,7 +211,7 @@ def test_what_needs_no_charge_is_equal(houses, tokens):
         assert one | own == other | own
 
 
-@pytest.mark.some_quick(2)
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("sql", CHARGED)
 def test_what_is_charged_is_equal_but_for_the_noise(houses, tokens, sql):
     given = {"sql": sql, "epsilon": 0.05, "format": "arrow"}
@@ -229,6 +230,7 @@ def test_what_is_charged_is_equal_but_for_the_noise(houses, tokens, sql):
         assert both(standing, houses, tokens) == after  # what was bought is free on both
 
 
+@pytest.mark.slow
 def test_most_of_them_are_answered(houses):
     """Otherwise the test above would compare refusals only."""
     token = houses[1].open("counter")

@@ -25,6 +25,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "_LAST_GATEWAY", 0.0)
 
 
+@pytest.mark.slow
 def test_a_second_gateway_is_refused(tmp_path: Path) -> None:
     house = House(tmp_path / "clinic", 'http = "127.0.0.1:0"\nanswer_after = 0\n')
     house.start()

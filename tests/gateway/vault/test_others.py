@@ -45,6 +45,7 @@ def charged(house, name):
 # --- shared answers -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_shared_answer_is_free_for_others_who_see_their_own_remaining(house):
     ada, bea = house.open("ada"), house.open("bea", epsilon=1)
     viewer, owner = house.open("vera", "viewer"), house.open("olga", "owner")
@@ -78,6 +79,7 @@ def test_what_the_owner_bought_is_shared_too(house):
     assert not charged(house, "cleo")
 
 
+@pytest.mark.slow
 def test_who_buys_a_part_pays_for_the_whole_and_the_limits_count_all_of_it(house):
     """Half of the statement was bought by another account. A lane finds only what the asker bought: both parts are
     charged, and both are counted.
@@ -169,6 +171,7 @@ def others_are_served(house):
 LOOSE = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.slow
 @LOOSE
 @given(header=FRAME)
 def test_no_header_stops_the_vault(house, header):
@@ -182,6 +185,7 @@ def test_no_header_stops_the_vault(house, header):
     others_are_served(house)
 
 
+@pytest.mark.slow
 @LOOSE
 @given(verb=VERBS, arguments=ARGUMENTS)
 def test_no_argument_stops_the_vault(house, verb, arguments):

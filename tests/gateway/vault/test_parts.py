@@ -236,6 +236,7 @@ def test_a_person_is_charged_for_everything(tmp_path: Path) -> None:
 # --- clients ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_python_client_names_parts(house: Months, tmp_path: Path) -> None:
     token = house.open("emma", epsilon=1)
     with desk(tmp_path, vault_at=house.socket) as running:

@@ -151,6 +151,7 @@ def silent_house(tmp_path_factory):
     made.stop()
 
 
+@pytest.mark.slow
 def test_gaussian_noise_counts_against_the_limits(house):
     """Its guarantee has no largest loss: what was asked for counts."""
     token = house.open("gus")

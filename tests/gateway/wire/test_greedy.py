@@ -29,7 +29,7 @@ def client() -> Iterator[Client]:
     made.close()
 
 
-@pytest.mark.some_quick(2)
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("word", ["DATE", "STRUCT", "DECIMAL", "CHAR", "UNION", "OBJECT", "TIME"])
 def test_types_inside_types_are_not_read_again_and_again(word):
     # each level doubled the time of the parser: two hundred bytes would have kept a thread busy for days

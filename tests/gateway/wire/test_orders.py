@@ -269,6 +269,7 @@ def _run(doors: Doors, examples: int) -> None:
     run_state_machine_as_test(machine(doors), settings=given)
 
 
+@pytest.mark.slow
 def test_any_order_of_messages(doors: Doors) -> None:
     _run(doors, 30)
 

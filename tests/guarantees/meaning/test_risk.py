@@ -161,6 +161,7 @@ def test_more_epsilon_is_more_risk(kind: Any, one: float, two: float, rate: floa
     assert less.true_positives(0.05) <= more.true_positives(0.05) + 1e-3
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.sampled_from(KINDS), epsilons, st.integers(2, 5), st.sampled_from((0.01, 0.3, 0.5)))
 def test_a_household_is_at_more_risk_than_a_person(kind: Any, size: float, people: int, rate: float) -> None:

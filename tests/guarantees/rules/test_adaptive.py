@@ -214,7 +214,7 @@ SLOW = {
 EVERY = [pytest.param(n, c, marks=[pytest.mark.slow] if (n, c) in SLOW else []) for c in CASES for n in NAMES]
 
 
-@pytest.mark.some_quick(5)
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize(("name", "case"), EVERY)
 def test_no_adaptive_strategy_passes_a_rule(name, case):
     limit, menu = CASES[case]

@@ -304,6 +304,7 @@ def variances(mechanism, points, runs):
     return np.array([mechanism._draw(zeros) for _ in range(runs)])
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize(
     "made", [dp.mechanisms.PrefixSums(points=60, stddev=5), dp.mechanisms.CountTree(points=60, scale=9, branches=4)]
 )
@@ -478,6 +479,7 @@ def test_the_better_method_is_taken():
     assert mean_deviation(root.sums) < mean_deviation(other)
 
 
+@pytest.mark.slow
 def test_counts_whose_weighted_sum_exceeds_64_bits_are_exact():
     """Σ|x|·weight is 2^64 + 2^36 − 256 here: wrapped around, it would look small, until one more row is added."""
     points = 2**17

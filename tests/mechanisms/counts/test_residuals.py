@@ -241,6 +241,7 @@ def test_without_noise_prefixes_and_ranges_are_the_true_ones():
     assert made.count(drawn, {}) == pytest.approx(200)
 
 
+@pytest.mark.slow
 def test_ranges_are_measured_with_the_stated_deviation():
     """400 releases; false alarm below 1e-6, finds variances that are 40% off."""
     made, rows = plan((12, 3), 2, ranges=("c0",)), some_rows((12, 3), 50)
@@ -321,6 +322,7 @@ def test_a_replaced_row_moves_what_is_claimed(of):
     assert check_moves(REPLACED, replaced, of=of) > 1 - 1e-6
 
 
+@pytest.mark.slow
 def test_rows_move_what_is_claimed_whatever_is_least():
     chosen = {"least": "largest", "weights": {("c0", "c1"): 30}}
     assert check_moves(ROWS, added, **chosen) > 1 - 1e-9
@@ -330,6 +332,7 @@ def test_rows_move_what_is_claimed_whatever_is_least():
 ORDERED = {"sizes": (3, 2, 3), "prefixes": ("c0",), "ranges": ("c2",)}
 
 
+@pytest.mark.slow
 def test_rows_move_what_is_claimed_if_prefixes_and_ranges_are_asked():
     assert check_moves(ROWS, added, **ORDERED) > 1 - 1e-9
     assert check_moves(REPLACED, replaced, of=1, **ORDERED) > 1 - 1e-2  # lengths of columns differ by rounding
@@ -414,6 +417,7 @@ def wrong_basis(monkeypatch, **wrong):
     monkeypatch.setattr(residuals, "ordered_basis", claimed)
 
 
+@pytest.mark.slow
 def test_rounded_matrices_keep_the_promise(monkeypatch):
     wrong_basis(monkeypatch)
     assert any(plan(**ORDERED, of=1)._bases[name].kept != 1 for name in ("c0", "c2"))
@@ -462,6 +466,7 @@ def exact_prefixes(monkeypatch):
     return found / rho
 
 
+@pytest.mark.slow
 def test_the_exact_divergence_of_prefixes_is_the_claimed_one(monkeypatch):
     assert exact_prefixes(monkeypatch) > 0.9
 

@@ -174,6 +174,7 @@ def test_mutants(exact: Any, monkeypatch: pytest.MonkeyPatch, owner: Any, name: 
         exact.killed(lambda: [check_neighbors(exact, w, u) for u in (ROW, REPLACED) for w in (FIVE, PAIRS)])
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("workload", [FIVE, PAIRS], ids=["paths", "list"])
 def test_some_database_is_as_good_as_is_said_and_most_draws_are(workload: Workload) -> None:
     """[L3.CQ], all tables of `size` rows: the best error is within its bound, and the law keeps the confidence."""
@@ -190,6 +191,7 @@ def test_some_database_is_as_good_as_is_said_and_most_draws_are(workload: Worklo
         assert sum(p for y, p in law.items() if errors[y] > amount) <= Fraction(1, 10)
 
 
+@pytest.mark.slow
 def test_a_cdf_of_a_thousand_values() -> None:
     """[L3.CDF] with |D| = 1024, m = 128, n = 10^4: drawn exactly, and within the error promised."""
     workload = Workload.prefixes(Domain({"x": 1024}))

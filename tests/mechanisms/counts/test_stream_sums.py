@@ -82,6 +82,7 @@ def check_norms(points, normalized):
         assert declared**2 <= distance * (1 + Fraction(1, 10**8)) or (normalized and unit.neighbors == "replace")
 
 
+@pytest.mark.some_quick(7)
 @pytest.mark.parametrize("normalized", [True, False])
 @pytest.mark.parametrize("points", [1, 2, 5, 20])
 def test_norms_are_those_of_the_exact_factor(points, normalized):
@@ -219,6 +220,7 @@ def check_law(unit=ROW, points=2):
                 raise NotPrivate(f"the divergence of order {order}")
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.usefixtures("_coarse")
 @pytest.mark.parametrize("points", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("unit", [ROW, REPLACED])
@@ -307,6 +309,7 @@ def test_deviations_are_those_of_the_matrix(points, normalized):
         assert made.deviation(7, 3) == pytest.approx(2 * math.sqrt(spread), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_noise_has_the_deviation_that_is_stated():
     """1000 draws: a variance is off by 5·√(2/1000), 22%, with probability below 1e-6."""
     made = StreamSums(points=60, stddev=5)

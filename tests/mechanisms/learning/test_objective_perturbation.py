@@ -356,6 +356,7 @@ def true_gradient(p: Problem, data: Any, linear: list[Fraction], w: Any) -> floa
         return float(mpmath.sqrt(sum(t * t for t in total)))
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("loss", [Logistic(), HuberHinge(), HuberHinge(smoothing=0.01)], ids=repr)
 def test_the_gradient_is_certified(loss: Any) -> None:
     """Separable rows, equal rows, tiny rows, rows with one target, and linear terms from 0 to 10^5."""

@@ -38,6 +38,7 @@ def test_floats_go_to_the_nearest_index_halves_upward(values, step):
     assert [int(k) for k in found] == [_nearest(value, step) for value in values]
 
 
+@pytest.mark.slow
 @given(st.lists(INTEGERS | st.integers(-100, 100), max_size=6), STEPS)
 def test_integers_go_to_the_nearest_index(values, step):
     found = to_lattice(np.array(values, dtype=np.int64), step)

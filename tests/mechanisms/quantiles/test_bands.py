@@ -133,6 +133,7 @@ def check_all_cases():
         check_bands(np.full(rows, 3 + points // 2), points, bins, rng)
 
 
+@pytest.mark.slow
 def test_intervals_hold_for_any_noise_within_its_bound():
     check_all_cases()
 
@@ -176,6 +177,7 @@ def bands(guarantee):
     )
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("guarantee", [dp.Pure(epsilon=1), dp.Approx(epsilon=1, delta=1e-6)], ids=repr)
 def test_intervals_hold_together_as_often_as_stated(guarantee):
     """300 draws, 30 may miss: over 59 have a probability below 1e-6."""

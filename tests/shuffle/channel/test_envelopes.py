@@ -89,6 +89,7 @@ def test_every_answer_has_one_length(protocol, values) -> None:
     assert len(opened) == protocol.messages * (48 + protocol.length)
 
 
+@pytest.mark.slow
 def test_every_request_has_one_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     poll, seen = make_poll(tmp_path), []
 

@@ -524,6 +524,7 @@ def check_decisions() -> None:
     assert all(one == seen[0] for one in seen)
 
 
+@pytest.mark.slow
 def test_only_public_facts_decide() -> None:
     check_decisions()
 

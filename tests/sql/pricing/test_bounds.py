@@ -174,6 +174,7 @@ ONE = VALUES_OF_ROW.map(lambda row: [row])
 NO_BOUNDS: st.SearchStrategy[dict[str, int]] = st.just({})
 
 
+@pytest.mark.slow
 @given(mine=MANY, others=FEW, keys=KEYS, bounds=SOME_BOUNDS, what=st.just(f"{MEASURES}, {PEOPLE}"))
 @settings(QUICK, max_examples=15)
 def test_a_person_added_or_removed(mine, others, keys, bounds, what):

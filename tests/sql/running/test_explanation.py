@@ -27,6 +27,7 @@ def database(**people):
     return Database(schema, DuckDB({"t": rows}), ledger)
 
 
+@pytest.mark.slow
 def test_a_plan_says_how_many_people_make_a_group():
     plan = database().explain(BY_CITY, epsilon=2, delta=1e-8)
     enough = plan.data["people_for_group"]

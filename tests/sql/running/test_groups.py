@@ -103,6 +103,7 @@ def test_moments_with_a_zone_are_refused_and_dates_take_the_day():
         )
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("limits", [{"groups_per_person": 1}, {}], ids=["by a threshold", "chosen first"])
 def test_undeclared_groups_are_sorted_by_their_type(limits):
     """Numbers by size, dates by time, NULL last; the first key as it is written decides, then the second."""

@@ -96,6 +96,7 @@ def test_groups_of_nobody_have_it(what, clinic):
     assert said_by(clinic.sql(f"SELECT {what} AS n FROM visits", epsilon=1)) == []
 
 
+@pytest.mark.slow
 def test_of_statements_only_the_rows_that_are_shown_count(clinic):
     """The groups of a part are not those of the whole, and what was asked first is not shown."""
     none = f"SELECT 'none' AS who, COUNT(*) AS n FROM visits WHERE city = '{CITIES[1]}'"

@@ -81,6 +81,7 @@ def test_an_interval_that_forgets_the_products_is_noticed(monkeypatch: pytest.Mo
     assert covered(["cp"])["cp"] < 0.95 - SLACK
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("rows", [0, 1])
 def test_what_is_not_defined_is_no_number(rows: int) -> None:
     table = pa.table({"pid": list(range(rows)), "x": [1.0] * rows, "y": [2.0] * rows})
@@ -92,6 +93,7 @@ def test_what_is_not_defined_is_no_number(rows: int) -> None:
     assert all(value is None or math.isnan(value) for value in found)
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("odd", [None, float("nan"), float("inf"), 1e300])
 def test_an_odd_row_moves_an_answer_as_far_as_any_other_row(odd: float | None) -> None:
     """NULL and NaN are left out, and others count as the end of their range."""

@@ -60,6 +60,7 @@ def test_one_person_adds_at_most_the_limit_and_takes_nothing_away():
     check_neighbors(taken_by)
 
 
+@pytest.mark.slow
 def test_all_tables_of_three_people_and_three_items():
     """Every order of every list: with and without the middle person."""
     lists = [list(p) for n in range(4) for p in itertools.permutations(range(3), n)]

@@ -30,6 +30,7 @@ def test_forms() -> None:
     assert dp.stats.holm([]) == []
 
 
+@pytest.mark.slow
 def test_holm_keeps_the_level() -> None:
     """20,000 families of five true hypotheses: 5 standard errors."""
     rng = np.random.default_rng(3)

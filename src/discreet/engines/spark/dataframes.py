@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.engines.spark.dialect import quote
-from discreet.engines.spark.sessions import in_time
+from discreet.engines.spark.sessions import frees_frames, in_time
 from discreet.errors import EngineFailed, InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.queries.counts import Count, CountingQuery, Histogram
@@ -56,6 +56,7 @@ _MOST = 2**100  # in whole units: 2^26 partitions of them still fit in 128 bits
 # --- a pass -------------------------------------------------------------------------------------------------
 
 
+@frees_frames
 def run_on_partitions(
     frame: Any, work: Pass, *, alike: bool = False, then: Fold | None = None, timeout: int | None = None
 ) -> list[bytes]:

@@ -18,7 +18,7 @@ from discreet.engines.configuration import DELTA, is_path
 from discreet.engines.dialect import Dialect
 from discreet.engines.spark import dialect as spark_dialect
 from discreet.engines.spark.dialect import plainly_typed, quote
-from discreet.engines.spark.sessions import Silence, attempt, in_time, new_name, own_session, session_for
+from discreet.engines.spark.sessions import Silence, attempt, frees_frames, in_time, new_name, own_session, session_for
 from discreet.errors import EngineFailed, InvalidArgument
 from discreet.rows.arrow import array_of
 
@@ -203,6 +203,7 @@ class Spark:
             lambda: pa.table([array_of(found, arrow.get(own)) for (_, own), found in made], columns), _FAILED
         )
 
+    @frees_frames
     def _run(self, statement: str) -> tuple[list[tuple[str, str]], list[tuple[Any, ...]]]:
         def fetched() -> Any:
             with in_time(self._session, self.timeout):

@@ -4,6 +4,7 @@ timeout.
 
 from __future__ import annotations
 
+import gc
 import itertools
 import logging
 import os
@@ -13,12 +14,16 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from discreet.errors import DiscreetError, EngineFailed, InvalidArgument
 from discreet.exact.randomness import random_integer
 from discreet.extras import need
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 CONNECT = "sc://"
 _SETTINGS = {
@@ -134,6 +139,21 @@ def _let_go(remote: Any) -> Any:
     """Close it at the end of the process, before its threads end. Otherwise its channel would wait for them forever."""
     weakref.finalize(remote, remote.client.close)
     return remote
+
+
+def frees_frames(run: Callable[P, T]) -> Callable[P, T]:
+    """Let the JVM free what it holds for the frames of a run, once they are not used. Py4j's proxies are in cycles:
+    until Python searched for garbage, the tables that statements broadcast would fill the JVM.
+    """
+
+    @wraps(run)
+    def freed(*given: P.args, **named: P.kwargs) -> T:
+        try:
+            return run(*given, **named)
+        finally:
+            gc.collect(1)
+
+    return freed
 
 
 @contextmanager

@@ -56,7 +56,7 @@ def text_of(page: str) -> str:
 # --- what everybody sees ------------------------------------------------------------------------------------
 
 
-@pytest.mark.some_quick(3)
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("name", ROLES)
 def test_pages_are_there_for_every_role_and_charge_nothing(site, name):
     before = site.ledger.count

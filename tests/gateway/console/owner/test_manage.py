@@ -62,7 +62,7 @@ def file_request(desk: Office, sql: str = "SELECT COUNT(*) AS n FROM visits", na
 # --- what is shown ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.some_quick(5)
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_is_for_its_roles(desk: Office, path: str) -> None:
     for name, role in PEOPLE.items():
@@ -235,6 +235,7 @@ def test_a_found_token_is_revoked_by_anybody(desk: Office) -> None:
 # --- requests and the policy --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_steward_decides_what_an_analyst_filed(desk: Office) -> None:
     sql = f"SELECT COUNT(*) AS n FROM visits WHERE city <> '{HOSTILE.replace(chr(39), '')}'"
     number = file_request(desk, sql)

@@ -30,6 +30,7 @@ def write_stays(folder: Path) -> list[str]:
     return [str(folder / name) for name in ("stays.txt", "others.txt", "patients.csv")]
 
 
+@pytest.mark.slow
 def test_columns_are_named_and_the_person_is_found(tmp_path: Path) -> None:
     source = read_source(write_stays(tmp_path), tmp_path / "clinic.toml")
     with first_run(tmp_path, source) as running:
@@ -96,6 +97,7 @@ def test_a_file_with_names_cannot_be_named(tmp_path: Path) -> None:
             running.first_run.choose({"step": "names", "given": {"patients": "a, b"}})
 
 
+@pytest.mark.slow
 def test_hostile_names_are_text(tmp_path: Path) -> None:
     source = read_source(write_stays(tmp_path), tmp_path / "clinic.toml")
     hostile = '"]<script>alert(1)</script>[unit]'

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import httpx
+import pytest
 
 from discreet.cli.shuffle.options import files_of
 from discreet.errors import InvalidArgument
@@ -58,6 +59,7 @@ def test_what_is_malformed_does_not_use_up_a_voucher(poll: Poll) -> None:
     what_is_malformed_does_not_use_up_a_voucher(poll)
 
 
+@pytest.mark.some_quick(1)
 def test_the_issuer_keeps_its_vouchers_anywhere(place: tuple[str, str, str] | None, poll: Poll) -> None:
     voucher, task = admission.new_voucher(), poll.task
     at = an_issuer(poll, voucher, at=place[0] if place else None)
