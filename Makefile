@@ -8,6 +8,7 @@ DEMO_READY := $(VENV)/.ready-demo
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.ready-docs
 HANGS := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true  # says where, and ends
+WORKERS = $(shell expr `getconf _NPROCESSORS_ONLN` + 1)  # one more than cores: tests of services wait for processes
 SPARK = tests/engines $(shell grep -rl "mark.spark" tests --include="test_*.py")  # no other tests are collected
 unexport PYTHONDONTWRITEBYTECODE  # each worker, and each process that a test starts, would compile everything again
 PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3.14 python3 python
@@ -22,7 +23,7 @@ demo: $(DEMO_READY) ## see private answers to a real question
 	@$(BIN)/discreet demo
 
 test: lint ## everything a change must pass: lint, doctests and the quick tests
-	$(BIN)/pytest -n auto --dist worksteal $(HANGS) -m "not slow and not spark"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(HANGS) -m "not slow and not spark"
 
 test-slow: $(DOCS_READY) ## Spark, the laws of the samplers, whether time tells, and other long checks
 	$(BIN)/pytest -n auto --dist worksteal $(HANGS) -m "slow and not spark"
