@@ -77,7 +77,8 @@ def test_with_fewer_people_the_error_is_over_a_tenth():
     question = "SELECT COUNT(*) AS n FROM t"
     people = round(9 * database().explain(question, epsilon=0.5).data["columns"][0]["error_in_limits"])
     answer = database(Rome=people).sql(question, epsilon=0.5)
-    assert answer.table["n_error"][0].as_py() > people / 10
+    off = answer.table["n_error"][0].as_py()
+    assert off is None or off > people / 10  # unknown, if too few people are above the limit to say what they lose
 
 
 @pytest.mark.parametrize("groups", [1, 30])

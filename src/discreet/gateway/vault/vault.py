@@ -291,7 +291,7 @@ class Vault:
         if asked.length and reply.header["planned"] * _PLANNED > asked.length:
             raise QueryError(
                 f"This question takes too long to plan for a slot of {asked.length:g} s. Nothing was charged. Simplify "
-                'it, or ask again in a moment. The owner can choose a longer time, such as answer_after = "10s".',
+                'it, or ask the owner for a longer time, such as answer_after = "10s".',
                 code="gateway-plan-time",
             )
         return await self._buy(caller, asked, given, reply.header)

@@ -440,12 +440,15 @@ def _read_only(name: str) -> Refusal:
 _WORDS = "epsilon|delta|confidence|mode|errors|answer_after|part|key"
 _WITHIN = rf"within\s*[=:]?\s+{_NAME}\s*=\s*{_NUMBER}(?:\s*,\s*(?!(?:{_WORDS}|within)\b){_NAME}\s*=\s*{_NUMBER})*"
 _SAID = re.compile(
-    rf"\s*(?:(?P<name>{_WORDS})\s*=\s*(?P<value>[^\s,;]+)|(?P<within>{_WITHIN}))\s*(?:[,;]\s*|$|(?<=\s))"
+    rf"\s*(?:(?P<name>{_WORDS})\s*=\s*(?P<value>[^\s,;]+)|(?P<within>{_WITHIN}))\s*(?:[,;]\s*|$|(?<=\s))", re.IGNORECASE
 )
 _OURS = re.compile(
-    rf"\s*(?:discreet\s*[:.]?\s*(?={_WORDS}|within)|(?=(?:epsilon|delta|confidence)\s*[=:]|part\s*=|within\s*[=:]?\s))"
+    rf"\s*(?:discreet\s*[:.]?\s*(?={_WORDS}|within)|(?=(?:eps|epsilon|delta|confidence|answer_after)\s*[=:]|part\s*="
+    rf"|mode\s*=\s*(?:{'|'.join(MODES)})\b|errors\s*=\s*(?:{'|'.join(ERRORS)})\b|within\s*[=:]?\s))",
+    re.IGNORECASE,
 )
-_BEGINS_WITHIN = re.compile(rf"\s*within\s*[=:]?\s+{_NAME}\s*=")
+"""Other programs write comments, too. A mode or errors are for us if we know their value: to overlook them may cost."""
+_BEGINS_WITHIN = re.compile(rf"\s*within\s*[=:]?\s+{_NAME}\s*=", re.IGNORECASE)
 
 
 def said_in(comments: Iterable[str]) -> dict[str, str]:
@@ -454,14 +457,14 @@ def said_in(comments: Iterable[str]) -> dict[str, str]:
     for comment in comments:
         ours = _OURS.match(comment)
         rest = comment[ours.end() :] if ours else ""
-        if not ours or (rest.startswith("within") and not ours[0].strip() and not _BEGINS_WITHIN.match(rest)):
+        if not ours or (rest[:6].lower() == "within" and not ours[0].strip() and not _BEGINS_WITHIN.match(rest)):
             continue
         while rest.strip():
             said = _SAID.match(rest)
             if said is None:
                 raise _unreadable(comment)
-            name = said["name"] or "within"
-            value = said["value"] or re.sub(r"^within\s*[=:]?\s+", "", said["within"])
+            name = (said["name"] or "within").lower()
+            value = said["value"] or re.sub(r"^within\s*[=:]?\s+", "", said["within"], flags=re.IGNORECASE)
             if found.get(name, value) != value:
                 raise _unreadable(comment, f"The comments of this statement give {name} two values.")
             if f"{OWN}{name}" in _CHECKS:

@@ -164,6 +164,8 @@ class Columns:
         if self.shown is not None and not len(self.keys):
             return np.zeros(0), np.zeros(0)
         if self.shown is not None:
+            if self.is_unknown(measure):
+                return None
             unknown, off = self.shown.unknown(part), self.shown.off(part)
             noise = (
                 (self.shown.error(part, confidence),) * 2 if self.loss is None else self.loss.interval(part, confidence)
@@ -172,9 +174,11 @@ class Columns:
         if self.loss is None or not measure.is_added:
             amount = self.price.parts[part].error(confidence).amount
             return None if amount is None else (amount, amount)
-        if measure.kind == "sum" and self.loss.is_mostly_noise():
-            return None  # then the limit is probably far too low, and the center wrong
-        return self.loss.interval(part, confidence)
+        return None if self.is_unknown(measure) else self.loss.interval(part, confidence)
+
+    def is_unknown(self, measure: Measure) -> bool:
+        """Whether too few people are in it to say what was cut off: their limit is probably far too low."""
+        return measure.kind in ("count", "sum") and self.loss is not None and self.loss.is_mostly_noise()
 
     def redrawn(self, part: int, draws: int, uniform: Uniform) -> Floats | None:
         """What the truth of a measure may be, as often as the law of the noise says: a row for each draw. None if its

@@ -141,13 +141,17 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
 def _note_on_loss(loss: Loss) -> str:
     """How many people were scaled down or, if it was measured, how much that took off."""
     covered = "The ± covers the noise, which is promised, and what scaling took off, which is estimated"
+    sums = any(measure.kind == "sum" for measure in loss.clipping.basis.measures)
+    rare = " It does not cover rare values that are far larger than others: LEAST(…) cuts them off." if sums else ""
     if loss.clip.most_lost:
         about, most = (f"{100 * loss.of_all(sure):.2g}%" for sure in (None, 0.95))
-        return f"People with more were scaled down, which took off about {about} (95%: at most {most}). {covered}."
+        return (
+            f"People with more were scaled down, which took off about {about} (95%: at most {most}). {covered}.{rare}"
+        )
     number, most = round(loss.limits()), f"{math.ceil(loss.limits(0.95)):,}"
     who = f"About {number_of(number, 'person', 'people')}" if number else "Probably nobody"
     were = "was" if number <= 1 else "were"
-    return f"{who} (95%: at most {most}) had more and {were} scaled down. {covered}: as much as it left."
+    return f"{who} (95%: at most {most}) had more and {were} scaled down. {covered}: as much as it left.{rare}"
 
 
 def note_on_large_errors(table: Any, errors: Mapping[str, str], notes: Sequence[str], grouped: str) -> tuple[str, ...]:
