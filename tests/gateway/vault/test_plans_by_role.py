@@ -41,8 +41,9 @@ def test_who_has_no_budget_is_not_told_that_of_the_data_set(house, name, epsilon
 
 
 def test_whether_something_was_bought_is_said_to_who_may_see_it(house):
-    assert house.ask(house.tokens["olga"], COUNT, epsilon=0.25).header["ok"]
-    bought = {name: house.value(house.tokens[name], "plan", sql=COUNT, epsilon=0.25)["bought"] for name in ROLES}
+    text = f"{COUNT} WHERE city = 'Koper'"
+    assert house.ask(house.tokens["olga"], text, epsilon=0.25).header["ok"]
+    bought = {name: house.value(house.tokens[name], "plan", sql=text, epsilon=0.25)["bought"] for name in ROLES}
     assert bought == {"ada": False, "olga": True, "vera": True, "stefan": False, "aude": False}
     blind = house.token("olga", scopes=["explain"])
-    assert house.value(blind, "plan", sql=COUNT, epsilon=0.25)["bought"] is False
+    assert house.value(blind, "plan", sql=text, epsilon=0.25)["bought"] is False

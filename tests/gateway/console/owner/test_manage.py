@@ -330,6 +330,7 @@ def test_records_are_verified_one_at_a_time() -> None:
 
 def test_the_trail_is_searched(desk: Office) -> None:
     olga = desk.person("olga")
+    desk.person("alice")  # whose login is in the trail
     assert olga.get("/audit", who="nobody-at-all").text.count("<tr>") == 2
     found = desk.house.value(desk.token("aude"), "trail", who="ALICE", what="log")
     assert found["lines"]
