@@ -58,7 +58,7 @@ def least(work: Callable[[], Any], times: int) -> tuple[float, float, Any]:
 
 
 def core_seconds() -> float:
-    """What this process and those that came of it have used."""
+    """What this process and those that came of it have used, those included that have ended."""
     used: dict[int, int] = {}
     parents: dict[int, int] = {}
     for place in Path("/proc").glob("[0-9]*/stat"):
@@ -67,7 +67,7 @@ def core_seconds() -> float:
         except OSError:  # it has ended
             continue
         process = int(place.parent.name)
-        parents[process], used[process] = int(fields[1]), int(fields[11]) + int(fields[12])
+        parents[process], used[process] = int(fields[1]), sum(map(int, fields[11:15]))
     ours = {os.getpid()}
     while more := {process for process, parent in parents.items() if parent in ours} - ours:
         ours |= more
