@@ -88,7 +88,7 @@ def charged(asked: str, rule: str) -> Guarantee:
     return told.guarantee  # type: ignore[no-any-return]
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["basic", "advanced", "best"])
 @pytest.mark.parametrize("asked", ASKED)
 def test_every_rule_takes_every_answer_with_a_delta(asked: str, rule: str) -> None:

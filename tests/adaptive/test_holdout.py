@@ -69,6 +69,7 @@ def test_an_overfit_is_corrected(method: str, free: bool) -> None:
     assert "training set was off" in str(answer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "free"), [("guess and check", True), ("thresholdout", False)])
 def test_one_overfit_more_than_allowed_ends_it(method: str, free: bool) -> None:
     wrong = {**TRAIN, "u": np.zeros(4000)}

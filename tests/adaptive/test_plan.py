@@ -54,6 +54,7 @@ def test_every_method_is_compared_without_a_choice() -> None:
     assert [row["method"] for row in plan(ROWS, QUESTIONS).rows] == [*STUDY, *HOLDOUT, *PUBLISHED, "Bonferroni"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [name for name in STUDY if name != "laplace"])
 def test_a_study_would_have_this_width(full: StudyPlan, method: str) -> None:
     made = method_for(method, size=ROWS, queries=QUESTIONS, confidence=0.95)
@@ -245,6 +246,7 @@ def test_one_number_of_questions_is_drawn_with_more_and_fewer(tmp_path: Path) ->
     assert list(line.get_xdata()) == [10, 100, 1000, 10**4, 10**5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["nowhere/widths.png", "widths.toml"])
 def test_a_path_that_cannot_be_a_chart_is_told(name: str, tmp_path: Path) -> None:
     with refuses(InvalidArgument, "picture-not-written"):

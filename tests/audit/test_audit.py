@@ -133,7 +133,7 @@ def test_either_bound_refutes(random: np.random.Generator) -> None:
     assert replace(right, delta_lower=1e-9, delta=1e-9).passed
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("choices", ["ab", "abcdef"])
 def test_randomized_response(random: np.random.Generator, choices: str) -> None:
     right = run(response(random, 1.0, choices), "a", "b", epsilon=1)
@@ -188,6 +188,7 @@ def test_a_rare_total_leak_is_forgiven_up_to_delta(random: np.random.Generator) 
     assert run(leaky, epsilon=1, delta=0.01).passed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 7])
 def test_vectors_are_searched_in_every_coordinate(random: np.random.Generator, place: int) -> None:
     def draw(data: float, size: int) -> Any:

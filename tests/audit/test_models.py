@@ -163,6 +163,7 @@ def test_a_person_with_several_rows_is_a_canary_with_several_rows() -> None:
     assert seen == [50 + 3 * int(found.members.sum())]
 
 
+@pytest.mark.slow
 def test_under_replacement_every_canary_is_there_or_its_twin() -> None:
     seen: list[int] = []
     ledger = dp.Ledger.open(":memory:", protects=dp.row(neighbors="replace"), limit=dp.Approx(epsilon=9, delta=1e-5))

@@ -72,7 +72,7 @@ def no_small_mechanism_beats_either_bound(random: np.random.Generator, m: int) -
     assert near > 10  # the bound is not idle
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [2, 3])
 def test_no_small_mechanism_beats_either_bound(random: np.random.Generator, m: int) -> None:
     no_small_mechanism_beats_either_bound(random, m)
@@ -134,7 +134,7 @@ def test_randomized_response_meets_the_first_bound_exactly() -> None:
 # --- how often the bounds are wrong, and what they notice ----------------------------------------------------------
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_of_randomized_response_the_bound_is_wrong_in_at_most_a_twentieth(epsilon: float, delta: float) -> None:

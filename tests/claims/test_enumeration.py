@@ -213,7 +213,7 @@ def test_laplace_counts(unit):
     check_laplace_count(unit)
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [ROW, REPLACED])
 def test_laplace_histograms(unit):
     assert check_laplace_histogram(unit) > 0.5
@@ -470,6 +470,7 @@ def test_keys(check):
     assert check() > 0.5
 
 
+@pytest.mark.slow
 def test_a_lone_key_appears_with_the_probability_that_is_charged():
     found = run(ONE_KEY, {"a": 1}, window=40)
     appears = 1 - found.law[()]
@@ -528,6 +529,7 @@ def check_common_replaced():
     return check_common(COMMON, [((*others, one), (*others, two)) for others in rest for one, two in swaps], claim)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", [check_common_keys, check_common_replaced])
 def test_common_keys(check):
     assert check() > 0.2
@@ -651,7 +653,7 @@ def check_upward_long():
     return check_upward(UPWARD, [((5, 2, 2, 2), (5, 3, 3, 3))], window=4)
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("check", [check_upward_more, check_upward_replaced, check_upward_one_bar, check_upward_long])
 def test_upward_search(check):
     assert check() > 0.5
@@ -705,6 +707,7 @@ def check_limits():
     return check_pairs([(one, two), (one, low)], epsilons=(20.0, 22.0))
 
 
+@pytest.mark.slow
 def test_limits_of_people():
     assert check_limits() > 0.9
 

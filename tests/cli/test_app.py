@@ -39,6 +39,7 @@ def audit_raises(monkeypatch: pytest.MonkeyPatch):
     return replace
 
 
+@pytest.mark.slow
 def test_python_runs_the_package_as_the_command() -> None:
     run = [sys.executable, "-m", "discreet", "--version"]
     assert (
@@ -137,6 +138,7 @@ def test_help_says_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.findall(r"^ +(\d)  \w", codes, re.MULTILINE) == ["0", "1", "2", "3", "4"]
 
 
+@pytest.mark.slow
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys\nfrom discreet.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"

@@ -79,6 +79,7 @@ def check(clinic: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Sai
     return run
 
 
+@pytest.mark.slow
 def test_the_settings_of_a_gateway_are_checked(clinic: Path, check: Callable[..., Said]) -> None:
     (clinic / "clinic.toml").write_text(POLICY + '[gateway]\nanswer_after = "2 fortnights"\n', "utf-8")
     said = check("clinic.toml", "--json")
@@ -114,6 +115,7 @@ def test_what_is_left_to_decide_is_listed_until_it_is_decided(check: Callable[..
     assert check("first.toml").status == 0
 
 
+@pytest.mark.slow
 def test_the_budget_is_what_a_ledger_would_pay_for(check: Callable[..., Said], clinic: Path) -> None:
     """Each question is asked until the ledger refuses it."""
     found = json.loads(check("clinic.toml", "--json", "--epsilon", "0.25").out)["budget"]

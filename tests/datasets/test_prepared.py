@@ -69,7 +69,7 @@ def undeclared():
     database.close()
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", UNDECLARED)
 def test_a_statement_that_was_bought_is_shown_when_nothing_else_fits(undeclared, sql):
     """What it asks the ledger for depends on what it found first: its own price is not the one of its first plan."""

@@ -70,6 +70,7 @@ def test_the_command_line_and_the_package_know_the_same_stories() -> None:
     assert [story.value for story in StoryName if story != StoryName.gateway] == list(run.STORIES) == list(MODULES)
 
 
+@pytest.mark.slow
 def test_a_story_fits_a_screen(one: Told) -> None:
     lines = one.shown.splitlines()
     assert len(lines) <= A_SCREEN

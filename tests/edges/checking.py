@@ -50,6 +50,8 @@ class Call:
     """Slow, or much like another: in the quick test with one record in each container; or with 2, only with the worst
     records, all at once, in the first two ways, and in every fourth container; or with 3, in the first container only.
     """
+    alike: bool = False
+    """Much like another call: only the slow test tries it."""
     together: int = 1
     """So many odd records are tried at once in the quick test: they may move the answer so many times as far."""
 

@@ -18,7 +18,7 @@ def told(found: list[str]) -> str:
     return f"{len(found)} troubles:\n" + "\n".join(found)
 
 
-@pytest.mark.parametrize("call", CALLS, ids=str)
+@pytest.mark.parametrize("call", [call for call in CALLS if not call.alike], ids=str)
 def test_every_record_and_every_container_of_every_call(call: Call) -> None:
     found = troubles(call, chain(quick_records(call), quick_containers(call)))
     if found:

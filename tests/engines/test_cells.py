@@ -135,12 +135,13 @@ def known(opened: Any) -> Any:
     return database_of(opened, rows), rows
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 def test_conditions_choose_cells(known: Any) -> None:
     decided = {one: check(*known, f"SELECT COUNT(*) AS n FROM t WHERE {one}") for one in CONDITIONS}
     assert {one for one, many in decided.items() if many < 1} == set(UNDECIDED)
 
 
+@pytest.mark.slow
 def test_pairs_of_conditions_choose_cells(known: Any) -> None:
     draw = np.random.default_rng(1)
     for _ in range(12):

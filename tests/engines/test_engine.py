@@ -163,6 +163,7 @@ def test_a_row_that_would_stop_a_question_does_not(opened):
     assert shown[0] == shown[1]
 
 
+@pytest.mark.slow
 def test_undeclared_groups_and_found_bounds(opened):
     people = 400
     data = pa.table(

@@ -60,7 +60,7 @@ def test_only_the_first_blocks_of_a_person_count(engine: Any, most: int) -> None
     assert found == COUNTED[most]
 
 
-@pytest.mark.some_quick(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("totals", [False, True])
 def test_standing_questions_are_answered_on_every_engine(engine: Any, totals: bool) -> None:
     ledger = dp.Ledger.open(":memory:", protects=dp.person("pid"), limit=dp.Approx(epsilon=1000, delta=0.1))

@@ -45,7 +45,7 @@ def made(name: str, folder: Path) -> Iterator[Any]:
         target.close()
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_few_seeds_and_changes_keep_every_promise(name: str, tmp_path: Path) -> None:
     assert len(tried(name, tmp_path, *QUICK[name])) > 3

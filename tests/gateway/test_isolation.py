@@ -82,11 +82,13 @@ def found(house: House) -> list[str]:
     return problems(house.policy, *load_settings(house.policy))
 
 
+@pytest.mark.slow
 def test_files_of_the_vault_are_isolated(house):
     assert found(house) == []
     check(house.policy)
 
 
+@pytest.mark.slow
 def test_files_that_the_desk_can_read_or_change(house):
     paths = [house.folder / name for name in (*OWN, "clinic.toml", "visits.parquet")]
     for path in paths:
@@ -97,6 +99,7 @@ def test_files_that_the_desk_can_read_or_change(house):
     assert found(house) == [f"the desk can change {path}: chmod go-w {path}" for path in paths]
 
 
+@pytest.mark.slow
 def test_a_check_says_that_there_is_no_second_checkpoint(house, monkeypatch, capsys):
     """The vault's user is only a number, without a home: the check passes, with a warning."""
 
@@ -113,6 +116,7 @@ def test_a_check_says_that_there_is_no_second_checkpoint(house, monkeypatch, cap
     assert said.err.startswith(f"WARNING: there is no second checkpoint, because {VAULT} cannot write /.local/state")
 
 
+@pytest.mark.slow
 def test_what_is_not_isolated_is_not_started(house):
     (house.folder / "visits.parquet").chmod(0o644)
     with refuses(InvalidArgument, "gateway-not-isolated"):
@@ -321,7 +325,7 @@ epsilon = 0.1
 """
 
 
-@pytest.mark.some_quick(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ASKED)
 def test_root_has_seen_what_the_vault_has(house, command, monkeypatch, tmp_path, capsys):
     """Whatever root opens the ledger for."""

@@ -143,6 +143,7 @@ def test_an_answer_is_the_same_here_and_there(question: str, client: Any, answer
     }
 
 
+@pytest.mark.slow
 def test_an_answer_as_frames(client: Any) -> None:
     found = client.sql(QUESTIONS["groups"], epsilon=1)
     assert found.to_pandas().columns.tolist() == found.to_polars().columns == found.table.column_names

@@ -75,7 +75,7 @@ def test_neighbors_differ_in_numbers_only(model, ranges, change):
     assert seen[0] == seen[1]
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [LinearRegression(), Ridge()])
 def test_scikit_learns_own_checks(model):
     with warnings.catch_warnings():

@@ -355,6 +355,7 @@ def test_a_user_without_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     begun(clinic(tmp_path))
 
 
+@pytest.mark.slow
 def test_processes_that_charge_at_once(tmp_path: Path, state: Path) -> None:
     place = clinic(tmp_path)
     place.open(dp.Pure(epsilon=5)).close()

@@ -96,17 +96,17 @@ def a_failed_commit_is_everybody_s(place, mutant=""):
     assert ledger.verify() == 6
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 def test_threads_that_wait_share_one_transaction(place):
     one_transaction_for_all(place)
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 def test_an_error_of_the_commit_reaches_all_who_waited(place):
     a_failed_commit_is_everybody_s(place)
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 def test_threads_of_several_processes_get_exactly_three_hundred_answers(place):
     place.open(dp.Pure(epsilon=3)).close()
     receipts = run_worker("race", place, 4, 100, 4)["receipts"]
@@ -116,7 +116,7 @@ def test_threads_of_several_processes_get_exactly_three_hundred_answers(place):
     assert ledger.verify() == 301
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 def test_sixteen_processes_get_exactly_three_hundred_answers(place):
     exactly_three_hundred_answers(place)
 
@@ -131,7 +131,7 @@ def test_a_thousand_retries_of_one_key_are_one_charge_and_the_same_bytes(place):
     one_charge_and_the_same_bytes(place, processes=20, threads=50)
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 def test_kill_nine_never_leaves_an_answer_without_a_debit(place):
     no_answer_without_a_debit(place)
 

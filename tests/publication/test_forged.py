@@ -55,7 +55,7 @@ FORGED: dict[str, tuple[Callable[[Any], None], dict[str, list[str]]]] = {
 }
 
 
-@pytest.mark.some_quick(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORGED)
 def test_numbers_under_other_declarations_are_not_found(out: Path, name: str) -> None:
     """The stored numbers have no labels: these come from the declarations, which the record of a charge binds."""
@@ -74,6 +74,7 @@ def test_links_other_things_and_notes_in_files_are_found(clinic: Path, plan: Pla
     links_and_notes_are_found(clinic, plan)
 
 
+@pytest.mark.slow
 def test_what_is_neither_a_file_nor_used_is_found(out: Path) -> None:
     os.mkfifo(out / "pipe.csv")
     (out / "more").mkdir()
@@ -85,6 +86,7 @@ def test_more_than_is_known_is_found(clinic: Path, plan: Plan) -> None:
     more_than_is_known_is_found(clinic, plan)
 
 
+@pytest.mark.slow
 def test_a_file_too_many_is_found_even_if_the_proof_lists_it(out: Path) -> None:
     replace_files(out, {"more.csv": b"a\r\n1\r\n"})
     assert verified(out) == ["the proof states this and nothing else"]

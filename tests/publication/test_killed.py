@@ -51,7 +51,7 @@ POINTS = [
 ]
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("point", "times"), POINTS)
 def test_a_killed_run_goes_on_without_paying_twice(
     clinic: Path, plan: Callable[..., dict[str, Any]], point: str, times: int

@@ -68,7 +68,7 @@ def test_a_publication_is_written_verified_and_paid_once(clinic: Path, plan: Pla
 UNITS = [{"row": True}, {"row": True, "neighbors": "replace"}, {"person": "patient_id", "neighbors": "replace"}]
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_all_units_and_relations(clinic: Path, plan: Plan, unit: Any) -> None:
     words = plan("by_city", "people", **unit)

@@ -103,6 +103,7 @@ def test_a_publication_by_month_passes(clinic: Path, plan: Plan) -> None:
     assert verified(clinic / "out") == []
 
 
+@pytest.mark.slow
 def test_later_charges_and_changes_of_the_limit_do_not_matter(original: Path) -> None:
     with closing(dp.Ledger.open(original.parent / "clinic.ledger")) as ledger:
         dp.release(5, dp.Laplace(scale=10), sensitivity=1, ledger=ledger)
@@ -111,7 +112,7 @@ def test_later_charges_and_changes_of_the_limit_do_not_matter(original: Path) ->
     assert verified(original) == []
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["by_city.csv", "by_city.parquet", "people.csv", "card.md", "public/cities.parquet"])
 def test_a_changed_file_is_found(out: Path, name: str) -> None:
     data = bytearray((out / name).read_bytes())
@@ -143,6 +144,7 @@ def test_replaced_synthetic_rows_are_found(out: Path) -> None:
     assert "people: the published numbers are the stored answers" in verified(out)
 
 
+@pytest.mark.slow
 def test_a_receipt_of_another_ledger_is_found(out: Path, plan: Plan, clinic: Path) -> None:
     other = clinic / "other"
     other.mkdir()

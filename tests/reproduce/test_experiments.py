@@ -39,6 +39,7 @@ def repeated() -> Experiment:
     return repetition.run(generate(1))[0]
 
 
+@pytest.mark.slow
 def test_private_once_and_broken_twice(repeated: Experiment) -> None:
     """[T.4.5]: private at (0.1, 0.4) once, and not twice."""
     once, twice = repeated.rows[:2]

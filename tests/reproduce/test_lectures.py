@@ -93,6 +93,7 @@ def reproduce(*arguments: str) -> int:
     return int(exit_info.value.code or 0)
 
 
+@pytest.mark.slow
 def test_the_command_writes_tables_pictures_and_a_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -256,6 +257,7 @@ def test_shuffled_histograms() -> None:
 # --- lecture 10 -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_noise_of_descent(monkeypatch: pytest.MonkeyPatch) -> None:
     """[L10.NPGD], [L10.T2] and [L10.T3]: noise, its true cost, and the bounds on the excess."""
     for name, value in (("DIMENSIONS", (10,)), ("SIZE", 500), ("STEPS", 25)):

@@ -102,6 +102,7 @@ CHECKS: list[Callable[[], None]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_nothing_is_wrong(check: Callable[[], None]) -> None:
     check()

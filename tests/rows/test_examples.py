@@ -75,6 +75,7 @@ def test_blocks_and_threads_change_nothing() -> None:
 cells = st.one_of(st.sampled_from(AWKWARD), st.floats(-4, 4), st.floats(allow_nan=True, allow_infinity=True))
 
 
+@pytest.mark.slow
 @given(
     rows=st.lists(st.lists(cells, min_size=3, max_size=3), min_size=1, max_size=4),
     goal=st.sampled_from([0.0, 1.0, np.nan, np.inf, -5.0, 1e300]),

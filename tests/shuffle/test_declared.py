@@ -228,6 +228,7 @@ def test_the_dishonest_may_send_junk(name: str) -> None:
         loose.analyze(messages, reports=49)
 
 
+@pytest.mark.slow
 def test_messages_that_make_no_whole_reports_do_not_count() -> None:
     """Each is of the alphabet, but nobody sends such reports: all empty, all of one digit, all of one choice."""
     fakes, parallel, digits, hashed = (made(name) for name in ("fractional fakes", "parallel", "digits", "hashed"))

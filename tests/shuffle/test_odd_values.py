@@ -12,7 +12,7 @@ import discreet as dp
 DELTA = 1e-6
 
 
-@pytest.mark.some_quick(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("value", ["secret", b"secret", None, {"a": 1}, 10**400, 1j, (1, 2), [1, 2], float("nan")])
 def test_no_value_can_stop_many_clients(value: Any) -> None:
     given: dict[str, Any] = {"clients": 100, "epsilon": 1, "delta": DELTA}

@@ -123,7 +123,7 @@ def test_the_lectures_sum_equals_full_enumeration(clients: int, chance: Fraction
         assert max(pair.delta(epsilon), pair.mirrored().delta(epsilon)) == pytest.approx(exact, abs=1e-12)
 
 
-@pytest.mark.some_quick(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("clients", "choices", "whole", "part"),
     [

@@ -95,7 +95,7 @@ def test_a_name_that_is_no_block_is_refused(block: Any, name: Any) -> None:
 BY_CITY = "SELECT city, COUNT(*) AS n, SUM(cost) AS total FROM visits GROUP BY city"
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [MONTHLY, {"person": "pid"}, {"row": True}], ids=["month", "person", "row"])
 def test_each_part_has_the_rows_of_its_block(unit: Any) -> None:
     database = opened(unit)

@@ -24,7 +24,7 @@ from .worlds import (
 COUNTED, SUMMED = QUESTIONS[:2]
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [None, "drop", "next"])
 def test_one_unit_moves_its_own_part_only_and_by_at_most_the_sensitivity(late: Any) -> None:
     check_one_unit(database_of(late), late, QUESTIONS if late is None else QUESTIONS[1:2])

@@ -138,7 +138,7 @@ def test_a_question_that_was_begun_can_be_paid():
         assert law in str(list(database.ledger.entries())[-1].mechanism)
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [{}, {"columns": {"k": {"between": [0, 2]}}}])
 @pytest.mark.parametrize(
     "declared",

@@ -160,7 +160,7 @@ def check_all(units: Any = UNITS, measures: Any = MEASURES, keys: Any = KEYS, so
         check(unit, measure, key, source)
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_a_few_rows_move_an_answer_by_at_most_its_sensitivity(unit: Unit) -> None:
     check_all([unit])

@@ -124,6 +124,7 @@ def test_signatures_name_every_argument(name: str) -> None:
     assert f"table.stats.{name}" in (getattr(dp.stats, name).__doc__ or "")
 
 
+@pytest.mark.slow
 def test_lists_have_the_types_that_a_call_needs() -> None:
     with testing.no_noise():
         found = dp.stats.chi2(["a", "b", None, 7] * 50, expected={"a": 0.5, "b": 0.5}, epsilon=1, ledger=opened())

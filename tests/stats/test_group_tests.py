@@ -45,7 +45,7 @@ def skewed(rng: Any, size: int) -> Any:
     return np.clip(0.08 * rng.gamma(1, 1, size), 0, 1)
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("law", [even, skewed])
 @pytest.mark.parametrize(("size", "epsilon"), [(300, 0.5), (300, 5), (2000, 0.2)])
 def test_the_level_of_anova_holds_with_unequal_sizes(law: Callable[..., Any], size: int, epsilon: float) -> None:
@@ -126,7 +126,7 @@ def ranked(rng: Any, first: Any, second: Any, epsilon: float) -> float:
     return float(DifferenceOf(*_groups_of(shares, 2)).p_of_gap(0.0))
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "epsilon"), [(60, 5), (500, 0.5)])
 def test_the_level_of_ranks_holds_and_they_have_power(size: int, epsilon: float) -> None:
     rng = np.random.default_rng(8)

@@ -79,6 +79,7 @@ def test_the_real_draws_have_the_same_law_by_enumeration() -> None:
         assert found.unresolved < 1e-5
 
 
+@pytest.mark.slow
 def test_a_neighbor_moves_no_permuted_sum_by_more_than_the_range() -> None:
     """Without a coupling that does so, some quantile of the differences would move further."""
     for relation in RELATIONS:
@@ -112,6 +113,7 @@ def test_the_guarantee_says_what_each_answer_costs() -> None:
 # --- permutations and level -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_permuted_sums_are_those_of_rows_without_replacement() -> None:
     rng = np.random.default_rng(1)
     values = rng.integers(0, 200, 300)
@@ -197,6 +199,7 @@ def test_a_p_value_is_released_without_a_level(visits: Any) -> None:
     assert (other.replayed, other.p_value) == (True, 1.0)
 
 
+@pytest.mark.slow
 def test_a_range_can_be_found_and_a_person_has_one_row(visits: Any, tmp_path: Path) -> None:
     found = visits.stats.permutation("cost", by="treated", level=0.1, epsilon=5)
     assert found.found

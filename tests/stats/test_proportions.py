@@ -253,6 +253,7 @@ def test_refusals() -> None:
         SmoothedCount(dp.Laplace(scale=1))
 
 
+@pytest.mark.slow
 def test_a_smoothed_count_keeps_its_promise_and_scatters_as_it_says() -> None:
     """4,000 draws: the share beyond each point within 5 standard errors."""
     made = SmoothedCount.for_guarantee(dp.Pure(epsilon=0.5), sensitivity=dp.Sensitivity(1, grain=1))

@@ -43,6 +43,7 @@ def test_sensitivities() -> None:
 CELLS = st.one_of(st.floats(), st.floats(0, 1))
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(-2, 1), CELLS), min_size=1, max_size=4),
     st.lists(st.tuples(st.integers(-2, 1), CELLS), min_size=1, max_size=4),

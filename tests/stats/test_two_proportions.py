@@ -131,7 +131,7 @@ TRIAL = {
 }
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [dp.row(), dp.row(neighbors="replace"), dp.person("who")], ids=str)
 def test_a_comparison_of_conditions_is_one_release(unit: dp.Unit) -> None:
     ledger = opened(unit)

@@ -108,7 +108,7 @@ def test_the_intervals_of_many_quantiles_hold_together():
     assert held >= 1900 - 5 * np.sqrt(2000 * 0.05 * 0.95)
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("largest", "least"), [(10**5, "mean"), (10**9, "bound")])
 def test_intervals_of_a_recursion_reach_as_far_as_the_ranks_that_are_promised(largest, least):
     for rows in (100, 3000, 100_000):

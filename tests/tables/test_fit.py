@@ -132,6 +132,7 @@ def test_classes_of_another_type_than_their_column_are_refused() -> None:
     assert not ledger.entries()
 
 
+@pytest.mark.slow
 def test_an_additive_model_takes_ranges_and_choices_as_they_are() -> None:
     table, ledger = opened()
     model = dp.learn.AdditiveClassifier(epsilon=3, delta=1e-6, classes=[0, 1])

@@ -393,7 +393,7 @@ def test_a_policy_of_which_only_the_person_is_known_trains_models() -> None:
 # --- the most common of all values --------------------------------------------------------------------------------
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("declared", [{}, {"rows_per_person": 3}, {"rows_per_person": 3, "groups_per_person": 1}])
 def test_the_most_common_value_needs_no_choices(declared: dict[str, int]) -> None:
     data = visits()

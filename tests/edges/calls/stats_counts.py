@@ -47,16 +47,16 @@ CHI2 = ("stats.TableStatistics.chi2",)
 RANKS = tuple(f"stats.TableStatistics.{name}" for name in ("anova", "mann_whitney", "kruskal", "wilcoxon"))
 CALLS: list[Call] = [
     Call(name="counts for tests", covers=CHI2, run=asked(*COUNTS), heavy=3, **SHARED),
-    Call(name="counts for tests, replaced", covers=CHI2, run=asked(*COUNTS, unit=REPLACED), replaced=True,
+    Call(name="counts for tests, replaced", alike=True, covers=CHI2, run=asked(*COUNTS, unit=REPLACED), replaced=True,
          heavy=3, **SHARED),
-    Call(name="counts for tests of people", covers=CHI2, run=asked(*COUNTS, unit=PERSON, rows_per_person=2), heavy=3,
-         **SHARED),
+    Call(name="counts for tests of people", alike=True, covers=CHI2, heavy=3, **SHARED,
+         run=asked(*COUNTS, unit=PERSON, rows_per_person=2)),
     Call(name="counts for quantiles", covers=("stats.TableStatistics.quantile",), heavy=3, **SHARED,
          run=asked(lambda t: t.stats.quantile("x", 0.5, **PAIR)._inference.counts.values)),
     Call(name="rows to permute", covers=PERMUTED, run=_rows_of_permutation(ADDED), heavy=3, **SHARED),
-    Call(name="rows to permute, replaced", covers=PERMUTED, run=_rows_of_permutation(REPLACED), replaced=True,
-         heavy=3, **SHARED),
-    Call(name="rows to permute, of people", covers=PERMUTED, heavy=3, **SHARED,
+    Call(name="rows to permute, replaced", alike=True, covers=PERMUTED, replaced=True, heavy=3,
+         run=_rows_of_permutation(REPLACED), **SHARED),
+    Call(name="rows to permute, of people", alike=True, covers=PERMUTED, heavy=3, **SHARED,
          run=_rows_of_permutation(PERSON, rows_per_person=2)),
     Call(name="groups for tests", covers=RANKS, run=asked(*GROUPS, unit=ADDED), heavy=3, **SHARED),
 ]  # fmt: skip

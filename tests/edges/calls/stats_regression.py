@@ -30,8 +30,8 @@ SHARED: dict[str, Any] = {
 COVERS = tuple(f"stats.TableStatistics.{name}" for name in ("ols", "poisson", "correlation"))
 CALLS: list[Call] = [
     Call(name="regressions of rows", covers=COVERS, run=asked(*QUESTIONS, unit=ADDED), most=1.01, heavy=2, **SHARED),
-    Call(name="regressions of replaced rows", covers=COVERS, run=asked(*QUESTIONS, unit=REPLACED), most=2.01,
-         replaced=True, heavy=3, **SHARED),
-    Call(name="regressions of people", covers=COVERS,
+    Call(name="regressions of replaced rows", alike=True, covers=COVERS, most=2.01, replaced=True, heavy=3,
+         run=asked(*QUESTIONS, unit=REPLACED), **SHARED),
+    Call(name="regressions of people", alike=True, covers=COVERS,
          run=asked(*QUESTIONS, unit=PERSON, rows_per_person=1), most=1.01, heavy=3, **SHARED),
 ]  # fmt: skip

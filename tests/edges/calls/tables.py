@@ -220,11 +220,11 @@ TABLES: list[Call] = [
     Call(name="table without types", covers=("table",), run=untyped, heavy=2, **SHARED),
     Call(name="table of people", covers=("table", "PrivateTable.count"),
          run=asked(of_people, unit=PERSON, rows_per_person=2), heavy=3, **SHARED),
-    Call(name="table of people, nothing declared", covers=("table", *ALL), run=asked(*OPEN, unit=PERSON), heavy=3,
-         **SHARED),
-    Call(name="table of people, replaced", covers=("table", *ALL), heavy=3, **SHARED,
+    Call(name="table of people, nothing declared", alike=True, covers=("table", *ALL), heavy=3, **SHARED,
+         run=asked(*OPEN, unit=PERSON)),
+    Call(name="table of people, replaced", alike=True, covers=("table", *ALL), heavy=3, **SHARED,
          run=asked(*OPEN, unit=dp.person("who", neighbors="replace"))),
-    Call(name="table of people, rows found", covers=("table", *ALL, "PrivateTable.synthesize"), heavy=3,
+    Call(name="table of people, rows found", alike=True, covers=("table", *ALL, "PrivateTable.synthesize"), heavy=3,
          run=asked(*OPEN_ROWS, unit=PERSON), **SHARED),
     Call(name="table.synthesize", covers=("PrivateTable.synthesize",), run=synthesized, heavy=3, **SHARED),
     Call(name="Database.sql", covers=("connect", "Database.sql"), run=in_sql, heavy=3, **SHARED),
@@ -344,7 +344,7 @@ def of_blanks(path: Path) -> Any:
 
 
 FILES += [
-    Call(name="table of a compressed CSV file", covers=("table",), run=of_file(file_table, "people.csv.gz"),
+    Call(name="table of a compressed CSV file", alike=True, covers=("table",), run=of_file(file_table, "people.csv.gz"),
          moved=largest, most=1.01, together=12, odd=ODD_LINES, base=LINES, ways={"record": lambda odd: odd},
          containers={"csv.gz": of_plain(lambda lines: gzip.compress(csv_file(lines), 1))}),
     Call(name="Database.sql of a file of blanks", covers=("connect", "Database.sql"), moved=largest, most=1.01,

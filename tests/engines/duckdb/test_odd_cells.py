@@ -206,7 +206,7 @@ MOMENT_QUESTIONS = (
 )
 
 
-@pytest.mark.some_quick(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC"])
 def test_moments_that_are_far_away_stop_no_question_on_arrow(unit, zone):
@@ -228,6 +228,7 @@ def test_durations_that_are_long_stop_no_question(unit):
     assert kinds(asked(table, counted("c IS NOT NULL"))) == ["answered"] * 2
 
 
+@pytest.mark.slow
 def test_days_that_are_far_away_stop_no_question(tmp_path):
     table = rows(raw(pa.date32()), 1000, *DAYS_FAR)
     for source in (table, on_disk(table, tmp_path)):

@@ -68,7 +68,7 @@ MOMENTS = tuple(
 )
 
 
-@pytest.mark.some_quick(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "odd"),
     [
@@ -127,7 +127,7 @@ NESTED = {
 }
 
 
-@pytest.mark.some_quick(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NESTED)
 def test_a_type_that_could_stop_questions_is_not_there(name, tmp_path):
     """Whatever its cells are: the column is no column, and all else is answered."""

@@ -132,6 +132,7 @@ def test_a_dashboard_of_others_looks_like_none_until_it_is_published(shared):
     assert len(shared.shown(shared.ada)["tiles"]) == 2
 
 
+@pytest.mark.slow
 def test_publishing_needs_a_second_person_and_looking_is_free(board):
     assert board.value(board.ada, "publish_dashboard", number=board.number)["state"] == "waiting"
     refused(board.call("dashboard", board.vera, number=board.number), "gateway-not-found")

@@ -290,7 +290,7 @@ def patient() -> Iterator[Catalog]:
     made.close()
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", _BOMBS)
 def test_bombs_end(hurried: Catalog, patient: Catalog, sql: str) -> None:
     made = hurried if _BOMBS[sql] == "57014" else patient
@@ -512,6 +512,7 @@ def test_arithmetic(catalog: Catalog) -> None:
     assert ask(catalog, "SELECT 1 = 1 AND NOT 2 IS NULL, 3 IS NOT NULL, 'a' NOT LIKE 'b%'") == [(True, True, True)]
 
 
+@pytest.mark.slow
 def test_a_closed_catalog_says_so() -> None:
     made = Catalog({"tables": []}, database="empty")
     assert ask(made, "SELECT relname FROM pg_class WHERE relnamespace = 2200") == []
@@ -573,6 +574,7 @@ def test_mixed_sources_never_reach_a_declared_table(catalog: Catalog, place: str
         assert all(value in (1, [1], None) or isinstance(value, list) for row in rows for value in row)
 
 
+@pytest.mark.slow
 def test_many_tables() -> None:
     tables = {"tables": [table(f"t{n}", column("a"), column("b", "integer")) for n in range(200)]}
     made = Catalog(tables, database="wide")

@@ -132,6 +132,7 @@ class Reader:
         return {"questions": found, "pages": -(-self.count // most)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "sql", "asked", "cut"), [(250, "x", 3, False), (5000, "x" * 90_000, 2, True)])
 def test_the_file_of_a_history_has_an_end(monkeypatch, count, sql, asked, cut):
     reader = Reader(count, sql)

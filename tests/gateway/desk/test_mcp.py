@@ -113,6 +113,7 @@ def test_a_question_is_charged_once_and_what_is_read_is_free(url, token, house, 
     assert [one["sql"] for one in history.structured_content["questions"]] == [BY_CITY]
 
 
+@pytest.mark.slow
 def test_the_audit_has_the_reason(url, token, house, name):
     call(url, token, "ask", sql=COUNT, epsilon=0.05, why=WHY)
     with house.store.read() as execute:
@@ -135,6 +136,7 @@ def test_a_loop_ends_at_the_session_limit(url, token, house, name):
     assert json.loads(house.ask(token, f"{COUNT} WHERE cost > 9").body)["rows"]  # a person still may
 
 
+@pytest.mark.slow
 def test_what_is_refused_has_a_code_and_costs_nothing(url, token, house, name):
     scan = call(url, token, "ask", sql="SELECT * FROM visits", epsilon=0.1, why=WHY)
     assert code(scan) == "sql-not-aggregated"
@@ -205,6 +207,7 @@ def test_without_a_person_a_second_person_approves(url, token, house, name, mode
     assert charged(house, name) == [0.5]
 
 
+@pytest.mark.slow
 def test_a_confirmation_is_for_one_question_of_one_token(url, token, house, name):
     """The state that the client carries is sealed with the arguments and the token."""
     other = house.open("other-" + name)

@@ -111,6 +111,7 @@ MUTANTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", dict.fromkeys(check for _, check in MUTANTS))
 def test_sound_code_passes(running, check):
     check(running)

@@ -63,6 +63,7 @@ def held(tmp_path, monkeypatch):
         house.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", ["own", "everyone"])
 def test_nothing_of_a_slot_is_seen_before_it_ends(held, share):
     """Not by a replay, not in the history, and not by another account that may see the answer afterwards."""

@@ -34,6 +34,7 @@ def asked(house: Any, token: str, sql: str, **given: Any) -> Any:
     return json.loads(reply.body)
 
 
+@pytest.mark.slow
 def test_what_is_implied_is_free_and_what_is_missing_is_charged(house: Any) -> None:
     ada, some = house.open("ada"), f"{SOME} AND cost > 20"  # of which nobody else asks anything
     first = asked(house, ada, PARTS.replace("GROUP", "WHERE cost > 20 GROUP"), epsilon=0.2)

@@ -71,6 +71,7 @@ def test_a_shared_answer_is_free_for_others_who_see_their_own_remaining(house):
     assert json.loads(house.ask(ada).body) == sold
 
 
+@pytest.mark.slow
 def test_what_the_owner_bought_is_shared_too(house):
     owner, cleo = house.open("otto", "owner"), house.open("cleo")
     sold = json.loads(house.ask(owner, "SELECT SUM(cost) AS owned FROM visits").body)

@@ -101,6 +101,7 @@ def spent(house: Months, name: str) -> dict[str, float]:
     return {part: float(budget.spent.epsilon) for part, budget in account.parts.items()}
 
 
+@pytest.mark.slow
 def test_each_part_has_the_limit_of_the_account(house: Months) -> None:
     token = house.open("ada", epsilon=1)
     for month in MONTHS[:2]:

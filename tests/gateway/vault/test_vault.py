@@ -29,6 +29,7 @@ def remaining(house, token):
     return house.value(token, "budget")["remaining"]["epsilon"]
 
 
+@pytest.mark.slow
 def test_an_answer_is_charged_once_and_then_free(house):
     token = house.open("ada")
     first = house.ask(token)
@@ -69,6 +70,7 @@ def test_a_key_is_for_one_question(house):
     assert sum(entry.analyst == "cleo" for entry in house.charges()) == 1
 
 
+@pytest.mark.slow
 def test_answers_of_others_are_not_shared(house):
     one, two = house.open("dora"), house.open("emma")
     first = json.loads(house.ask(one, BY_CITY).body)
@@ -130,6 +132,7 @@ def test_refusals_cost_nothing(house, given, code):
     assert len(house.charges()) == count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["ask", "plan"])
 def test_without_a_cost_a_question_that_nothing_helps_is_refused_as_such(silent_house, verb):
     house, token = silent_house
@@ -173,6 +176,7 @@ def test_public_questions_and_plans_are_free(house):
     assert len(house.charges()) == count
 
 
+@pytest.mark.slow
 def test_the_files_may_change_but_the_version_does_not(house):
     """What is published is a copy: nothing derived from the files is shown or decides what is free."""
     token = house.open("hope")
@@ -182,6 +186,7 @@ def test_the_files_may_change_but_the_version_does_not(house):
     assert house.ask(token, "SELECT AVG(cost) AS a FROM visits").header["ok"]
 
 
+@pytest.mark.slow
 def test_formats(house):
     import pyarrow as pa
 

@@ -73,7 +73,7 @@ def shared():
     made.close()
 
 
-@pytest.mark.some_quick(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("text", QUESTIONS)
 def test_described_and_sent_columns_are_the_same(shared, text):
     """In each mode, and wherever errors are shown. To describe costs nothing."""
@@ -625,4 +625,4 @@ class Statements(RuleBasedStateMachine):
 
 
 Statements.TestCase.settings = settings(max_examples=15, stateful_step_count=15, deadline=None)
-TestStatements = Statements.TestCase
+TestStatements = pytest.mark.slow(Statements.TestCase)

@@ -116,6 +116,7 @@ def test_a_seeded_bug_is_seen(plant: Plant, check: Callable[[], None], monkeypat
         check()
 
 
+@pytest.mark.slow
 def test_nothing_is_wrong() -> None:
     for check in (*CHECKS, printed_numbers_never_understate, every_period_counts):
         check()

@@ -179,6 +179,7 @@ def a_bin_depends_on_its_own_cell() -> None:
         assert alone == beside[:3] == [0, 4, 2], "a missing cell changes the bins of other rows"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", [a_bin_depends_on_its_own_cell, no_row_moves_a_fit_too_far])
 def test_sound_code_passes(check: Callable[[], None]) -> None:
     check()

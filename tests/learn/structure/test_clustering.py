@@ -256,7 +256,7 @@ def test_one_fit_is_one_charge_and_nothing_private_is_pickled(rule):
     assert 0.999e-6 < model.guarantee(n_features=2).delta_at(epsilon=1) <= 1e-6
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [KMeans(3), PCA()])
 def test_scikit_learns_own_checks(model):
     allowed = expected_failed_checks(model) | {"check_pipeline_consistency": "two fits differ: each draws fresh noise"}

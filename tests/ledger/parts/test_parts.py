@@ -73,6 +73,7 @@ def test_parts_are_charged_alone_and_everything_charges_all(place: Place) -> Non
     assert again.verify() == 5
 
 
+@pytest.mark.slow
 def test_who_may_move_pays_in_two_parts(place: Place) -> None:
     ledger = place.open(ONE, MOVES)
     jan, feb, mar = (ledger._within(name) for name in ("jan", "feb", "mar"))
@@ -569,7 +570,7 @@ def test_a_new_account_that_charges_parts_in_the_transaction_that_opens_it_is_no
     assert ledger.verify() == 7
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 def test_processes_share_the_budget_of_a_part(place: Place) -> None:
     place.open(dp.Pure(epsilon=1), WHO).close()
     receipts = run_worker("race", place, 4, 50, 2)["receipts"]

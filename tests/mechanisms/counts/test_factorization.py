@@ -205,7 +205,7 @@ def _coarse(monkeypatch):
         cached.cache_clear()
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.usefixtures("_coarse")
 @pytest.mark.parametrize("unit", [ROW, REPLACED])
 def test_the_charge_covers_what_is_learned(unit):
@@ -304,7 +304,7 @@ def variances(mechanism, points, runs):
     return np.array([mechanism._draw(zeros) for _ in range(runs)])
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "made", [dp.mechanisms.PrefixSums(points=60, stddev=5), dp.mechanisms.CountTree(points=60, scale=9, branches=4)]
 )

@@ -91,7 +91,7 @@ KNOWN: dict[Any, Any] = {}
 STRONG = mwem(select=dp.Exponential(rate=1))
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [mwem(), STRONG, mwem(select=dp.mechanisms.PermuteAndFlip(rate=0.5))])
 def test_rounds_on_all_neighbors(exact: Any, mechanism: Any) -> None:
     assert check_both(exact, mechanism, None, KNOWN) > 0.02

@@ -174,7 +174,7 @@ def test_mutants(exact: Any, monkeypatch: pytest.MonkeyPatch, owner: Any, name: 
         exact.killed(lambda: [check_neighbors(exact, w, u) for u in (ROW, REPLACED) for w in (FIVE, PAIRS)])
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", [FIVE, PAIRS], ids=["paths", "list"])
 def test_some_database_is_as_good_as_is_said_and_most_draws_are(workload: Workload) -> None:
     """[L3.CQ], all tables of `size` rows: the best error is within its bound, and the law keeps the confidence."""

@@ -148,7 +148,7 @@ def neighbors():
     yield "a double", rows[0], goals[0]
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [ALL, {"square": 1, "product": 3}, {"square": 1}, {"sum": 1, "count": 5}])
 def test_no_neighbors_are_further_apart_than_declared(parts):
     m = Moments.for_guarantee(ASKED, features=3, shares=parts, feature_norm=2, target_bound=3)

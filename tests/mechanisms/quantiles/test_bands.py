@@ -177,7 +177,7 @@ def bands(guarantee):
     )
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("guarantee", [dp.Pure(epsilon=1), dp.Approx(epsilon=1, delta=1e-6)], ids=repr)
 def test_intervals_hold_together_as_often_as_stated(guarantee):
     """300 draws, 30 may miss: over 59 have a probability below 1e-6."""

@@ -249,7 +249,7 @@ def test_a_replaced_row_stays_together_at_no_extra_cost():
                 ) * r * r / 2 + 1e-9
 
 
-@pytest.mark.some_quick(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("rows_per_person", [1, 5])
 @pytest.mark.parametrize("unit", [dp.person("id"), dp.person("id", neighbors="replace")])
 def test_calibration_keeps_the_promise_and_uses_it(unit, rows_per_person):

@@ -85,13 +85,13 @@ def check_votes(made: tuple[Curve, ...], setting: tuple[float, float, float, int
     return used
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_no_vote_moves_a_coin_by_more_than_its_share(setting: tuple[float, float, float, int]) -> None:
     assert check_votes(curves(*setting), setting) > 0.95
 
 
-@pytest.mark.some_quick(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", EXTREME)
 def test_no_rounding_moves_a_coin_by_more_than_its_share(setting: tuple[float, float, float, int]) -> None:
     check_votes(curves(*setting), setting)
@@ -264,6 +264,7 @@ def test_more_keys_of_each_person_show_more() -> None:
     assert shown[0] > 10
 
 
+@pytest.mark.slow
 def test_keys_of_many_are_always_shown_and_in_public_order() -> None:
     kind = CommonKeys.for_guarantee(GOAL, keys_per_person=2)
     people = np.arange(3000)
@@ -288,7 +289,7 @@ def test_the_best_curve_decides() -> None:
         assert abs(found - max(chances)) <= 5.4 * deviation + 1e-3  # false alarms below 1e-6
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", [GOAL, dp.Approx(epsilon=0.2, delta=1e-8), dp.Approx(epsilon=5, delta=1e-3)])
 def test_the_guarantee_is_kept_and_nearly_used(goal: dp.Approx) -> None:
     kind = CommonKeys.for_guarantee(goal, keys_per_person=4)

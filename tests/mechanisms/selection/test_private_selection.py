@@ -51,7 +51,7 @@ def selected(tries: Any, run: Law) -> Law:
     return [*np.diff(ends), tries.generating(0.0)]
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("tries", LAWS, ids=repr)
 def test_the_law_is_a_sum_over_the_number_of_tries(tries: Any) -> None:
     run = [0.2, 0.5, 0.3]

@@ -109,7 +109,7 @@ def test_two_people_cost_twice() -> None:
     assert kind.guarantee(dp.Sensitivity(1.5, "Linf", monotone=True)) == dp.Pure(epsilon=Fraction(3, 2))
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("walks", [600, 10_000])
 def test_walks_follow_the_law(walks: int) -> None:
     """Chi-square of 600 or 10⁴ walks; detects a bar whose noise is half or twice as large."""

@@ -38,6 +38,7 @@ def fill(poll: Poll, shuffler: Shuffler, reports: int, first: int = 0) -> list[t
     return uploads
 
 
+@pytest.mark.slow
 def test_every_honest_report_is_counted_once(poll: Poll) -> None:
     shuffler, analyzer = poll.shuffler(), poll.analyzer()
     uploads = fill(poll, shuffler, 11)

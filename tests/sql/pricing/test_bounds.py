@@ -181,12 +181,14 @@ def test_a_person_added_or_removed(mine, others, keys, bounds, what):
     check_added(mine, others, keys, bounds, what)
 
 
+@pytest.mark.slow
 @given(mine=MANY, others=FEW, keys=KEYS, bounds=SOME_BOUNDS, what=st.sampled_from(VALUES.split(", ")))
 @settings(QUICK, max_examples=15)
 def test_values_of_a_person_added_or_removed(mine, others, keys, bounds, what):
     check_added(mine, others, keys, bounds, what)
 
 
+@pytest.mark.slow
 @given(mine=MANY, theirs=MANY, others=FEW, keys=KEYS, bounds=SOME_BOUNDS, what=st.sampled_from(ALL))
 @settings(QUICK, max_examples=12)
 def test_a_person_replaced(mine, theirs, others, keys, bounds, what):

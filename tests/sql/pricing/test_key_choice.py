@@ -14,7 +14,7 @@ ASKED = "SELECT k, COUNT(*) AS n FROM v GROUP BY k"
 DATA = pa.table({"pid": list(range(1200)) * 2, "k": ["a"] * 1200 + ["b"] * 1100 + ["c"] * 99 + ["d"]})
 
 
-@pytest.mark.some_quick(3)
+@pytest.mark.slow
 @pytest.mark.parametrize(("rule", "kind"), [("best", CommonKeys), ("basic", CommonKeys), ("zcdp", WeightedKeys)])
 @pytest.mark.parametrize("neighbors", ["replace", "add_or_remove"])
 def test_groups_are_chosen_within_what_they_may_cost(neighbors, rule, kind):
@@ -30,6 +30,7 @@ def test_groups_are_chosen_within_what_they_may_cost(neighbors, rule, kind):
     assert {"a", "b"} <= set(shown) <= {"a", "b", "c"}
 
 
+@pytest.mark.slow
 def test_a_note_says_how_many_people_a_group_needs():
     said = {"groups_per_person": 20, "rows_per_person": 20}
     told = " ".join(connected({"v": (DATA, said)}).sql(ASKED, epsilon=2, delta=1e-6).notes)

@@ -49,6 +49,7 @@ def refused_as_aggregate(kind: type[exp.Expression]) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_every_allowed_class_is_in_the_corpus():
     assert {*ALLOWED, *AGGREGATES, *OF_PERSON, *WINDOWS, *QUERIES} - nodes_of_the_corpus() == set()
 

@@ -325,7 +325,7 @@ def good_objects(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return good
 
 
-@pytest.mark.some_quick(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("bad", BAD_OBJECTS.values(), ids=BAD_OBJECTS)
 def test_a_bad_object_changes_nothing_that_is_seen(bad: bytes, tmp_path: Path, good_objects: Any) -> None:
     good = good_objects

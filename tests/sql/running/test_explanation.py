@@ -81,11 +81,13 @@ def test_with_fewer_people_the_error_is_over_a_tenth():
     assert off is None or off > people / 10  # unknown, if too few people are above the limit to say what they lose
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [1, 30])
 @pytest.mark.parametrize("people", [1000, 10_000])
 def test_an_average_has_the_error_that_its_plan_says(groups, people):
     """In standard deviations of its values, for people who are not counted in advance. `bench/sql/averages.py` has more
-    kinds of values, of which a tenth has more.
+    kinds of values, of which a tenth has more. One range in a hundred is found far too wide: the middle one of
+    five answers counts.
     """
     rng, text = np.random.default_rng(7), "SELECT g, AVG(x) AS m FROM t GROUP BY g"
     many = people * groups
@@ -96,7 +98,8 @@ def test_an_average_has_the_error_that_its_plan_says(groups, people):
     words = asked.explain(text, epsilon=1).data["columns"][-1]["in_words"]
     said = re.search(r"at most ± ([\d.]+) standard deviations of its values for ([\d,]+) people in a group", words)
     most = float(said[1]) * int(said[2].replace(",", "")) / people * 5
-    assert 0.1 < np.median(asked.sql(text, epsilon=1).table["m_error"].to_pylist()) / most < 2  # mostly below 1
+    errors = [error for _ in range(5) for error in asked.sql(text, epsilon=1).table["m_error"].to_pylist()]
+    assert 0.1 < np.median([error or np.inf for error in errors]) / most < 2  # mostly below 1
 
 
 @pytest.mark.parametrize("what", ["AVG(x) / 2", "STDDEV(x)", "SUM(x)"])

@@ -22,7 +22,7 @@ def keyed(values, kind):
     return pa.table({"pid": pa.array(range(len(values)), pa.int64()), "t": pa.array(values, kind)})
 
 
-@pytest.mark.some_quick(3)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("common", "odd", "kind"),
     [
@@ -172,6 +172,7 @@ def test_notes_say_which_facts_leave_rows_out():
         assert [n for n in empty.sql(text, epsilon=1).notes if "Left" in n] == [n for n in plain if "Left" in n]
 
 
+@pytest.mark.slow
 def test_the_group_of_others_moves_by_one_person_at_most():
     """Whatever one person has: all of it may be in the group of others, and nothing else moves."""
     for mine in ("Haifa", "Oslo", "", None, "\x00"):

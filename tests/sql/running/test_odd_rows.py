@@ -72,6 +72,7 @@ def test_status_does_not_depend_on_a_row(text, bad):
     [(i, "a", 5.0 if i < 50 else None, 1, "one" if i < 50 else "two") for i in range(100)],
     [(1, "a", 5.0, i % 100, f"n{i}") for i in range(500)],
 ])  # fmt: skip
+@pytest.mark.slow
 def test_undeclared_keys_never_crash(rows):
     database = opened(rows, groups_per_person=3, rows_per_group=3)
     for text in ("SELECT s, MEDIAN(x) AS m, COUNT(DISTINCT y) AS d, COUNT(*) AS n FROM t GROUP BY s",

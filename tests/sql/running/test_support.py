@@ -56,6 +56,7 @@ def check_neighbors(take, tries: int = 250) -> None:
                 assert len(whole) - len(rest) <= most
 
 
+@pytest.mark.slow
 def test_one_person_adds_at_most_the_limit_and_takes_nothing_away():
     check_neighbors(taken_by)
 

@@ -56,7 +56,7 @@ def text_of(page: str) -> str:
 # --- what everybody sees ------------------------------------------------------------------------------------
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROLES)
 def test_pages_are_there_for_every_role_and_charge_nothing(site, name):
     before = site.ledger.count
@@ -127,6 +127,7 @@ def test_the_budget_says_what_is_left(site):
     assert "asks nothing new" in site.visitors["vera"].page("/budget")
 
 
+@pytest.mark.slow
 def test_the_risk_is_larger_for_a_household(site):
     def highest(page):
         return [float(one) for one in re.findall(r"(\d+\.?\d*)%", text_of(page.split("What was spent")[1]))]

@@ -62,7 +62,7 @@ def file_request(desk: Office, sql: str = "SELECT COUNT(*) AS n FROM visits", na
 # --- what is shown ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_is_for_its_roles(desk: Office, path: str) -> None:
     for name, role in PEOPLE.items():
@@ -113,6 +113,7 @@ MAY = {"/stop": ("steward",), "/accounts/bob/suspend": ("steward",), "/record/ve
 MAY |= {"/requests/1": ("steward",), "/policy/proposals/1": ("steward",)}
 
 
+@pytest.mark.slow
 def test_the_vault_refuses_what_a_role_may_not_do(desk: Office) -> None:
     """Whatever the page shows: the form is sent with the secret of the session."""
     before = state(desk)

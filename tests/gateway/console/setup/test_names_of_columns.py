@@ -87,6 +87,7 @@ def test_wrong_names_change_nothing_and_can_be_corrected(given: dict[str, str], 
         assert running.first_run.source == source
 
 
+@pytest.mark.slow
 def test_a_file_with_names_cannot_be_named(tmp_path: Path) -> None:
     source = read_source(write_stays(tmp_path), tmp_path / "clinic.toml")
     with first_run(tmp_path, source) as running:

@@ -111,6 +111,7 @@ def decide(owner: Person, **columns: str) -> None:
     assert owner.post("/setup/limits", **LIMITS).headers["location"] == "/setup/policy"
 
 
+@pytest.mark.slow
 def test_from_data_to_a_policy_that_answers(running: Running, tmp_path: Path) -> None:
     owner = running.person()
     decide(owner)
@@ -239,6 +240,7 @@ def test_the_first_run_proposes_the_limit_of_init(running: Running) -> None:
     assert draft.question_most < draft.epsilon
 
 
+@pytest.mark.slow
 def test_no_value_is_shown_anywhere(running: Running) -> None:
     owner = running.person()
     pages = [owner.get("/setup").text]
@@ -277,6 +279,7 @@ def test_a_form_without_its_secret_decides_nothing(running: Running, tmp_path: P
     assert not (tmp_path / "clinic.toml").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["clinic.toml", "clinic.ledger", "clinic.gateway"])
 def test_nothing_that_exists_is_changed(running: Running, tmp_path: Path, name: str) -> None:
     owner = running.person()
@@ -357,6 +360,7 @@ def test_many_tables_fit_on_a_page(tmp_path: Path) -> None:
         assert running.first_run.draft.named("people") == ["table_29"]
 
 
+@pytest.mark.slow
 def test_a_button_that_is_pressed_twice_keeps_its_owner(running: Running) -> None:
     owner = running.person()
     decide(owner)
