@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -110,12 +111,12 @@ class House:
         accounts.open_account(self.store, self.ledger, name, role, epsilon=own, by=COMMAND_LINE, now=time.time())
         return self.token(name, role)
 
-    def token(self, name: str, role: str = "analyst", scopes: Any = None) -> str:
-        """A new token for an account."""
-        made = new_token()
+    def token(self, name: str, role: str = "analyst", scopes: Any = None, epsilon: float | None = None) -> str:
+        """A new token for an account, with a limit for life if `epsilon` is given."""
+        made, most = new_token(), None if epsilon is None else Fraction(str(epsilon))
         with self.store.write() as execute:
             wanted = accounts.ROLES[role] if scopes is None else scopes_for(role, scopes)
-            add_token(execute, made, name, name="test", scopes=wanted, now=time.time(), lifetime=3600)
+            add_token(execute, made, name, name="test", scopes=wanted, now=time.time(), lifetime=3600, epsilon=most)
         return made.text
 
     def charges(self) -> list[Any]:

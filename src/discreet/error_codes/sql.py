@@ -97,9 +97,9 @@ NAMES = {
         "`SELECT SUM(CAST(note AS DOUBLE)) FROM visits`",
     ),
     "sql-types": Explained(
-        "`SELECT COUNT(*) FROM visits WHERE city > 5`",
+        "`SELECT COUNT(*) FROM visits WHERE note > 5`",
         "The operation is not defined for these types.",
-        "`SELECT COUNT(*) FROM visits WHERE CAST(city AS INTEGER) > 5`",
+        "`SELECT COUNT(*) FROM visits WHERE CAST(note AS INTEGER) > 5`",
     ),
     "sql-arguments": Explained(
         "`SELECT COUNT(*) FROM visits WHERE SUBSTRING(city) = 'Acr'`",
@@ -349,7 +349,7 @@ FUNCTIONS = {
     ),
     "sql-cast": Explained(
         "`SELECT SUM(CAST(cost AS DECIMAL(9, 2))) FROM visits`",
-        "The type is not supported.",
+        "The type is not supported, or no declared choice of the column has this type.",
         "`SELECT SUM(CAST(cost AS DOUBLE)) FROM visits`",
     ),
 }

@@ -77,6 +77,32 @@ def test_one_question_has_a_limit(clinic_with: Callable[..., Clinic]) -> None:
     reserve(clinic, alice, Fraction(1, 2))
 
 
+def test_a_plan_says_what_would_stop_the_question(clinic_with: Callable[..., Clinic]) -> None:
+    clinic = clinic_with(question_most=Fraction(1, 2), session=Fraction(6, 10), approve_above=Fraction(3, 10))
+    alice = clinic.login("alice")
+
+    def hindrance(epsilon: Fraction) -> str | None:
+        return limits.hindrance(clinic.store, clinic.settings, alice, epsilon, clinic.time)
+
+    assert hindrance(Fraction(0)) is hindrance(Fraction(3, 10)) is None
+    assert hindrance(Fraction(4, 10)) == "Above ε = 0.3, a second person must approve. Asking files a request."
+    assert hindrance(Fraction(51, 100)) == (
+        "Asked now, it would be refused: ε = 0.51 exceeds what is left for one question: ε = 0.5 of 0.5. Ask with a "
+        "smaller ε."
+    )
+    reserve(clinic, alice, Fraction(3, 10))
+    reserve(clinic, alice, Fraction(2, 10))
+    for epsilon in (TENTH, TENTH + Fraction(1, 10**18)):
+        said = hindrance(epsilon)
+        if said is None:
+            reserve(clinic, alice, epsilon)
+            continue
+        with pytest.raises(BudgetExhausted) as info:
+            reserve(clinic, alice, epsilon)
+        assert str(info.value).replace(" Nothing was charged.", "") in said
+    assert hindrance(TENTH) is not None
+
+
 def test_a_token_has_a_limit_for_life(clinic: Clinic) -> None:
     clinic.open("alice")
     made = clinic.do("token", account="alice", epsilon=0.2)

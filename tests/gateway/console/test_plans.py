@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pyarrow as pa
 import pytest
 
 import discreet as dp
 from discreet.gateway.console.plans import view_plan
 
-SETTINGS = SimpleNamespace(question_most=None, approve_above=None)
 BY_CITY = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
 
 
@@ -24,8 +21,16 @@ def clinic():
 
 def viewed(clinic, question, epsilon=1.0, *, bought=False):
     """The plan of a question, as the vault gives it to the page."""
-    facts = {"epsilon": epsilon, "bought": bought, "fits": True, "left": None, "after": None, "spends": False}
-    return view_plan({**clinic.explain(question, epsilon=epsilon).data, **facts}, SETTINGS)
+    facts = {
+        "epsilon": epsilon,
+        "bought": bought,
+        "fits": True,
+        "left": None,
+        "after": None,
+        "spends": False,
+        "hindrance": None,
+    }
+    return view_plan({**clinic.explain(question, epsilon=epsilon).data, **facts})
 
 
 @pytest.mark.slow

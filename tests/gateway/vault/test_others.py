@@ -112,6 +112,19 @@ def test_a_loop_of_questions_ends_at_the_session_limit(house, many):
     assert left(house, token) == pytest.approx(2.5)
 
 
+def test_a_plan_says_which_limit_would_refuse_the_question(house):
+    token = house.open("fred")
+    assert house.ask(token, COUNT, epsilon=0.4).header["ok"]
+    asked = [(COUNT, 0.4), (BY_CITY, 0.1), (BY_CITY, 0.3)]  # the first one is bought
+    plans = [house.value(token, "plan", sql=sql, epsilon=epsilon) for sql, epsilon in asked]
+    assert [plan["hindrance"] is None for plan in plans] == [True, True, False]
+    refused = house.ask(token, BY_CITY, epsilon=0.3).header["message"]
+    assert plans[2]["hindrance"] in plans[2]["text"]
+    assert plans[2]["hindrance"].endswith(refused.replace(" Nothing was charged.", ""))
+    assert all("owes" not in plan for plan in plans)
+    assert house.value(house.open("gina", "steward"), "plan", sql=COUNT, epsilon=0.7)["hindrance"] is None
+
+
 # --- frames of a desk that was taken over -------------------------------------------------------------------
 
 ANY = st.recursive(

@@ -47,3 +47,13 @@ def test_whether_something_was_bought_is_said_to_who_may_see_it(house):
     assert bought == {"ada": False, "olga": True, "vera": True, "stefan": False, "aude": False}
     blind = house.token("olga", scopes=["explain"])
     assert house.value(blind, "plan", sql=text, epsilon=0.25)["bought"] is False
+
+
+def test_without_the_right_to_see_answers_a_plan_hides_what_was_bought(house):
+    """A limit that would refuse the question is told, unless the answer is there already and may be seen."""
+    text = f"{COUNT} WHERE city = 'Haifa'"
+    assert house.ask(house.tokens["olga"], text, epsilon=0.25).header["ok"]
+    seeing, blind = (house.token("olga", scopes=scopes, epsilon=0.1) for scopes in (["explain", "replay"], ["explain"]))
+    assert house.value(seeing, "plan", sql=text, epsilon=0.25)["hindrance"] is None
+    assert "this token" in house.value(blind, "plan", sql=text, epsilon=0.25)["hindrance"]
+    assert house.value(house.tokens["stefan"], "plan", sql=text, epsilon=0.25)["hindrance"] is None

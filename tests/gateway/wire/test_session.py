@@ -218,6 +218,8 @@ def test_modes(client):
     assert (preview.tag, list(preview.rows)) == ("SELECT 0", [])
     assert "would cost ε = 0.7" in said(preview)[0]
     assert "more than remains" in said(client.run(f"/* discreet mode=preview, epsilon=700 */ {BY_CITY}"))[0]
+    client.vault.hindrance = "Above ε = 0.5, a second person must approve. Asking files a request."
+    assert f"preview: {client.vault.hindrance}" in said(client.run(f"/* discreet mode=preview */ {BY_CITY}"))
     first = client.run(f"/* discreet mode=rehearse */ {BY_CITY}")
     assert list(first.rows) == list(client.run(f"/* discreet mode=rehearse */ {BY_CITY}").rows)
     assert [row[0] for row in first.rows] == ["Haifa", "Koper", "Maribor"]

@@ -66,6 +66,7 @@ class LocalVault:
         self.role, self.default = role, default
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.delay = 0.0
+        self.hindrance: str | None = None
 
     @property
     def charges(self) -> int:
@@ -100,7 +101,7 @@ class LocalVault:
 
     def do_plan(self, sql: str, **options: Any) -> Frame:
         explained = self.database.explain(sql, **self._options(options))
-        return _json({**explained.data, "text": str(explained)})
+        return _json({**explained.data, "text": str(explained), "hindrance": self.hindrance})
 
     def do_ask(self, sql: str, format: str, bought_only: bool = False, key: str | None = None, **options: Any) -> Frame:
         options.pop("answer_after", None)

@@ -148,15 +148,16 @@ class _Window(NamedTuple):
         """The units that are left."""
         return max(0, round_down(self.limit or Fraction(0)) - self.spent)
 
-    def exceeded_by(self, epsilon: Fraction) -> BudgetExhausted:
+    def exceeded_by(self, epsilon: Fraction, after: str = " ") -> str:
+        """What is said of an ε that is more than is left. What happened to the budget is said `after` it."""
+        rest, limit = Fraction(self.left, LEDGER_UNIT), self.limit or Fraction(0)
+        said = f"ε = {shown(epsilon)} exceeds what is left for {self.what}: ε = {shown(rest)} of {shown(limit)}."
+        return f"{said}{after}{self.remedy}"
+
+    def refusal(self, epsilon: Fraction) -> BudgetExhausted:
         """The refusal of an ε that is more than is left."""
-        rest = Fraction(self.left, LEDGER_UNIT)
-        return BudgetExhausted(
-            f"ε = {shown(epsilon)} exceeds what is left for {self.what}: ε = {shown(rest)} of "
-            f"{shown(self.limit or Fraction(0))}. Nothing was charged. {self.remedy}",
-            remaining=Pure(epsilon=rest) if self.left else None,
-            code=self.code,
-        )
+        rest = Pure(epsilon=Fraction(self.left, LEDGER_UNIT)) if self.left else None
+        return BudgetExhausted(self.exceeded_by(epsilon, " Nothing was charged. "), remaining=rest, code=self.code)
 
 
 class _State:
@@ -229,11 +230,15 @@ class _State:
             found.append(_Window(said.mcp_session, spent, "this session over MCP", person, code="gateway-mcp-limit"))
         return [one for one in found if one.limit is not None]
 
+    def exceeded(self, epsilon: Fraction) -> _Window | None:
+        """The first limit that an ε exceeds."""
+        return next((window for window in self.windows() if round_up(epsilon) > window.left), None)
+
     def check_limits(self, epsilon: Fraction) -> None:
         """Refuse an ε that exceeds one of the limits."""
-        for window in self.windows():
-            if round_up(epsilon) > window.left:
-                raise window.exceeded_by(epsilon)
+        window = self.exceeded(epsilon)
+        if window is not None:
+            raise window.refusal(epsilon)
 
     def add(self, epsilon: Fraction, request: int | None) -> Reservation:
         """Count it everywhere."""
@@ -273,6 +278,18 @@ def standing(
         for one in found
         if one.limit is not None
     }
+
+
+def hindrance(store: GatewayStore, settings: Settings, caller: Caller, epsilon: Fraction, now: float) -> str | None:
+    """What would stop a question of this ε if it were asked now: a limit, or that a second person must approve it."""
+    with store.read() as execute:
+        window = _State(execute, settings, caller, now).exceeded(epsilon)
+    above = settings.approve_above
+    if window is not None:
+        return f"Asked now, it would be refused: {window.exceeded_by(epsilon)}"
+    if above is not None and epsilon > above:
+        return f"Above ε = {shown(above)}, a second person must approve. Asking files a request."
+    return None
 
 
 def _day_spent(execute: Execute, account: str, day: int) -> int:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from discreet.gateway.console.visit import Refusal
-from discreet.gateway.settings import Settings
 
 _UNDERLINED = re.compile(r"\n  (?P<line>[^\n]*)\n  (?P<before> *)(?P<wrong>\^+)$")
 
@@ -89,7 +88,7 @@ def view_refusal(refusal: Refusal) -> RefusalView:
     )
 
 
-def view_plan(plan: Mapping[str, Any], settings: Settings) -> PlanView:
+def view_plan(plan: Mapping[str, Any]) -> PlanView:
     """The plan that the vault explains, for a page."""
     parts: Sequence[Mapping[str, Any]] = plan.get("questions", [plan])
     epsilon, bought = float(plan["epsilon"]), plan["bought"] is True
@@ -107,7 +106,7 @@ def view_plan(plan: Mapping[str, Any], settings: Settings) -> PlanView:
         groups="; ".join(filter(None, map(_groups, parts))),
         protects=str(parts[0]["protects"]) if parts else "",
         losses=list(dict.fromkeys(words for part in parts for words in _losses(part))),
-        warnings=[] if bought or not epsilon else list(dict.fromkeys(_warnings(parts, epsilon, settings))),
+        warnings=[] if bought or not epsilon else list(dict.fromkeys(_warnings(parts, epsilon, plan["hindrance"]))),
         questions=len(parts),
     )
 
@@ -165,12 +164,9 @@ def _losses(part: Mapping[str, Any]) -> list[str]:
     return said
 
 
-def _warnings(parts: Sequence[Mapping[str, Any]], epsilon: float, settings: Settings) -> Iterator[str]:
-    most, above = settings.question_most, settings.approve_above
-    if most is not None and epsilon > most:
-        yield f"One question may cost at most ε = {float(most):g} here. This one would be refused."
-    elif above is not None and epsilon > above:
-        yield f"Above ε = {float(above):g}, a second person must approve. Asking files a request."
+def _warnings(parts: Sequence[Mapping[str, Any]], epsilon: float, hindrance: str | None) -> Iterator[str]:
+    if hindrance is not None:
+        yield hindrance
     for part in parts:
         yield from part.get("look_at", ())
     for part in parts:  # how many people a group needs to be shown is known before anything is

@@ -171,6 +171,10 @@ ROUTES: tuple[Route, ...] = (
             "bought": {"type": "boolean", "description": "Whether it was bought before, and is free now."},
             "left": {"type": ["string", "null"], "description": "What remains now, in words."},
             "fits": {"type": "boolean", "description": "Whether all of it fits what remains."},
+            "hindrance": {
+                "type": ["string", "null"],
+                "description": "What would stop it now: a limit, or that a second person must approve it.",
+            },
             "after": {"type": ["string", "null"], "description": "What would remain after all of it, in words."},
             "spends": {"type": "boolean", "description": "Whether this account has a budget. Others see none."},
         },

@@ -14,6 +14,8 @@ from discreet.ledger.views import NotBought, Replays
 from discreet.sql.reading.suggested import suggestions
 from discreet.sql.running.answer import Answer
 
+OWES = "owes"
+"""In a plan, for the vault alone: the exact ε that the question would be charged now."""
 _TRIED = 0.1
 """The ε with which a suggestion is planned if the question says how wrong it may be: its columns have other names."""
 
@@ -34,7 +36,7 @@ def planned(database: Database, sql: str, options: Mapping[str, Any], *, finds: 
     left = database.planner.ledger.remaining
     bought = finds and is_bought(asked)
     facts = {"epsilon": float(asked.epsilon), "bought": bought, "left": _shown(left), "text": str(explained)}
-    facts["spends"] = spends
+    facts |= {"spends": spends, OWES: str(0 if bought else asked.epsilon_of(asked.owed()) if finds else asked.epsilon)}
     after = _after(database, asked, left, bought=bought) if spends else {"fits": True, "after": None}
     return {**explained.data, **facts, **after}
 

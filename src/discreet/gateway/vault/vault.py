@@ -43,6 +43,7 @@ from discreet.gateway.vault.asking import OPTIONS, Asked, read_options, read_que
 from discreet.gateway.vault.clock import Lanes, Slot
 from discreet.gateway.vault.counters import Counters
 from discreet.gateway.vault.inspection import INSPECTIONS
+from discreet.gateway.vault.planning import OWES
 from discreet.gateway.vault.processes import Readers, error_in, without_places
 from discreet.gateway.vault.purchase import Purchase, account_of, late_error, note, spends, stopping_error
 from discreet.gateway.vault.remembered import Remembered
@@ -437,14 +438,25 @@ class Vault:
         return answer_frame(reply, asked={"sql": found.sql, "options": options, "at": found.at})
 
     async def plan(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
-        """Explain a question, for free."""
+        """Explain a question, for free, and say what would stop it."""
         check_caller(caller, "plan", ROLES, "explain")
         check_arguments("plan", arguments, ("sql",), OPTIONS)
         with_cost = partial(read_options, arguments, self.settings)
         options, sql = await self._after_reading(caller, arguments, with_cost), text_of(arguments)
         others, _, _ = await self.in_books(self._others, account_of(caller))
         finds = "replay" in caller.scopes  # whether something was bought is for those who may see it
-        return await self._read("plan", caller, sql=sql, options=options, others=others, finds=finds)
+        reply = await self._read("plan", caller, sql=sql, options=options, others=others, finds=finds)
+        return await self._with_hindrance(caller, reply)
+
+    async def _with_hindrance(self, caller: Caller, reply: Frame) -> Frame:
+        """A plan with what would stop the question now: a limit of the gateway, or that somebody must approve it."""
+        header, said = dict(reply.header), None
+        epsilon, now = Fraction(header.pop(OWES)), self.office.now()
+        if spends(caller):
+            said = await self.in_books(limits.hindrance, self.store, self.settings, caller, epsilon, now)
+        plan = json.loads(reply.body) | {"hindrance": said}
+        plan["text"] += f"\n{said}" if said else ""
+        return Frame(header, json.dumps(plan, ensure_ascii=False).encode())
 
     async def _after_reading(self, caller: Caller, arguments: Mapping[str, Any], read: Callable[[], T]) -> T:
         """What is read of the arguments. If they do not say what a question may cost, it is refused first if it is one

@@ -28,7 +28,7 @@ from discreet.errors import DiscreetError, EngineFailed
 from discreet.gateway.formats import TYPES, answer_format
 from discreet.gateway.frames import Frame, packed, receive, refusal, replied
 from discreet.gateway.isolation import harden
-from discreet.gateway.vault.planning import planned
+from discreet.gateway.vault.planning import OWES, planned
 from discreet.gateway.vault.snapshot import named, published
 from discreet.ledger import Ledger
 from discreet.ledger.stores.store import IN_MEMORY
@@ -168,7 +168,10 @@ class Worker:
         instead.
         """
         database = self._in_parts(self._database(analyst, others or (), spends=spends), options)
-        return _json(planned(database, sql, without_parts(options), finds=finds))
+        plan = planned(database, sql, without_parts(options), finds=finds)
+        owes = plan.pop(OWES)
+        found = _json(plan)
+        return Frame({**found.header, OWES: owes}, found.body)
 
     def do_describe(self, sql: str, analyst: str, spends: bool) -> Frame:
         """The columns that an answer would have, without an ε."""

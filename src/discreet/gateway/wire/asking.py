@@ -138,6 +138,8 @@ class Asker:
         said = [f"preview: this question would cost {cost}. No row is shown, and nothing was spent."]
         if plan.get("fits") is False:
             said[0] = f"preview: this question would cost {cost}, which is more than remains. Nothing was spent."
+        if hindrance := plan.get("hindrance"):
+            said.append(f"preview: {hindrance}")
         for one in plan.get("columns", ()):
             if one.get("error"):
                 said.append(f"preview: {one['name']} would be about ± {one['error']:,.6g}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NoReturn
 
@@ -45,6 +46,9 @@ _TYPES: dict[Any, tuple[Type, str]] = {
     exp.DataType.Type.TIMESTAMPNTZ: ("timestamp", "TIMESTAMP"),
 }
 """The types a value may be cast to, and how they are written."""
+_WITH_DIGITS = ("integer", "number", "date", "timestamp")
+_SPECIAL = re.compile("inf|nan|epoch|today|now|tomorrow")
+"""Numbers and dates that some engine reads in a text without digits."""
 _WORDS = {"dow": "dayofweek", "weekday": "dayofweek"}
 _COMPUTED_PARTS = {"doy": day_of_year, "dayofyear": day_of_year, "isodow": iso_weekday}
 """Parts of a date that are computed from others."""
@@ -350,6 +354,10 @@ class Translator:
             if moment is None:
                 self._refuse_date(node, this.value)
             return Const(moment.date() if kind == "date" else moment, kind)
+        if isinstance(this, Ref) and this.type == "text" and kind in _WITH_DIGITS and not _has_digits(this.field):
+            article = "an" if kind == "integer" else "a"
+            what = f"No declared choice of {this.field.name} is {article} {kind}, so this is NULL in every row."
+            self.sql.refuse(node, what, "Use a column that has such values.", code="sql-cast")
         return call("cast", this, detail=shown, kind=kind)
 
     def _anonymous(self, node: exp.Anonymous) -> Expr:
@@ -364,6 +372,12 @@ class Translator:
             if node.expressions
             else self._cast(exp.Cast(this=node.this, to=exp.DataType.build("date")))
         )
+
+
+def _has_digits(field: Field) -> bool:
+    """Whether a text may be a number or a date in some row. Without declared choices it may."""
+    known = None if field.choices is None else [one for one in (*field.choices, field.other) if one is not None]
+    return known is None or any(any(map(str.isdigit, one)) or _SPECIAL.search(one.lower()) for one in known)
 
 
 def _one(op: str) -> Rule:

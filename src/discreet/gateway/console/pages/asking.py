@@ -130,7 +130,7 @@ async def plan_of(visit: Visit, asked: Asked) -> Shown:
         if refusal.code in _OTHER_PAGE:
             raise
         return Shown(refusal=view_refusal(refusal))
-    return Shown(plan=view_plan(found, visit.console.settings))
+    return Shown(plan=view_plan(found))
 
 
 async def show_plan(visit: Visit) -> Reply:
