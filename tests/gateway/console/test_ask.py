@@ -211,7 +211,7 @@ def test_too_large_a_question_files_a_request(alice, house):
     assert 'href="/requests"' in page.text
     refused = alice.ask(COUNT, epsilon="7")
     assert refused.status_code == 402
-    assert "at most ε = 1 here" in refused.text
+    assert "exceeds what is left for one question: ε = 1 of 1." in refused.text
 
 
 def test_a_viewer_sees_what_was_bought_and_buys_nothing(pages, house):
