@@ -117,7 +117,11 @@ def test_what_remains_is_said_in_questions(clinic: Clinic) -> None:
     assert found["limit"] == {"epsilon": 2.0, "delta": 1e-6}
     assert found["remaining"]["epsilon"] == pytest.approx(1.5)
     assert found["day"] == {"limit": 1.0, "left": 1.0}
-    assert found["about"] == "about 3 questions with ε = 0.5"
+    assert found["about"] == "about 3 questions with ε = 0.5, 2 of them today"
+    clinic.set(question_default=Fraction(1, 2), day=Fraction(2))
+    assert clinic.do("budget", alice)["about"] == "about 3 questions with ε = 0.5"
+    clinic.set(question_default=Fraction(1, 2), day=Fraction(2), session=Fraction(1, 4))
+    assert clinic.do("budget", alice)["about"] == "about 3 questions with ε = 0.5, 0 of them in this session"
     assert clinic.do("budget", clinic.login("vera", "viewer"))["remaining"] is None
     assert clinic.do("budget", clinic.login("olga", "owner"))["remaining"]["epsilon"] == pytest.approx(9.5)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, wraps
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from discreet.errors import InvalidArgument, NotAllowed
 from discreet.exact.rational import check_epsilon, exactly
 from discreet.gateway.books import accounts, approvals, audit, late, limits, policies, tokens
 from discreet.gateway.books.accounts import find_account
-from discreet.gateway.books.agents import Agent, read_agent
+from discreet.gateway.books.agents import read_agent
 from discreet.gateway.books.approvals import ApprovalRequest
 from discreet.gateway.books.plain import guarantee_numbers, time_text
 from discreet.gateway.books.policies import Proposal
@@ -30,6 +31,8 @@ from discreet.ledger.reports.course import stage_at
 LONGEST_PAGE = 1000
 """The most lines of a record in one reply."""
 _PAGE = 100
+_NOW = {"session": "in this session", "day": "today", "token": "with this token", "mcp": "in this session over MCP"}
+"""The limits of several questions, as an account is told which of them is nearest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +139,7 @@ def me(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str
         "database": office.settings.name,
         "scopes": [scope for scope in tokens.SCOPES if scope in caller.scopes],
         "expires": None if caller.expires is None else time_text(caller.expires),
-        "limits": _limits(office, caller),
+        "limits": _as_numbers(limits.standing(office.store, office.settings, caller, office.now())),
         "suspended": stopped,
     }
 
@@ -145,16 +148,23 @@ def me(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str
 def budget(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """What the caller may still spend, and about how many questions that is."""
     view = ledger_view(office, caller)
-    found: dict[str, Any] = {"limit": None, "remaining": None, **_limits(office, caller, read_agent(arguments))}
+    standing = limits.standing(office.store, office.settings, caller, office.now(), read_agent(arguments))
+    found: dict[str, Any] = {"limit": None, "remaining": None, **_as_numbers(standing)}
     if view is None:
         return found | {"about": "this account asks nothing new"}
     left = _left(view, office.as_of())
     found |= {"limit": guarantee_numbers(view.limit), "remaining": guarantee_numbers(left)}
-    each = office.settings.question_default or check_epsilon(0.1)
-    number = 0 if left is None else int(exactly(getattr(left, "epsilon", 0)) // each)
-    found["about"] = f"about {number:,} questions with ε = {limits.shown(each)}"
+    found["about"] = _about(office, Fraction(0) if left is None else exactly(getattr(left, "epsilon", 0)), standing)
     bits = late.promised_bits(office.store, office.settings.late_at_most)
     return found | {"promise": f"{view.limit} plus {bits:g} bits that times may have told"}
+
+
+def _about(office: Office, left: Fraction, standing: Mapping[str, Mapping[str, Fraction]]) -> str:
+    """How many usual questions a remaining ε is, and how many of them the narrowest limit of the gateway allows now."""
+    each = office.settings.question_default or check_epsilon(0.1)
+    said = f"about {left // each:,} questions with ε = {limits.shown(each)}"
+    now, name = min(((standing[name]["left"], name) for name in _NOW if name in standing), default=(left, ""))
+    return f"{said}, {now // each:,} of them {_NOW[name]}" if now // each < left // each else said
 
 
 def _left(view: Ledger, as_of: int | None) -> Guarantee | None:
@@ -191,9 +201,8 @@ def ledger_view(office: Office, caller: Caller) -> Ledger | None:
     return office.ledger.for_analyst(caller.account) if caller.role in accounts.CHARGED else None
 
 
-def _limits(office: Office, caller: Caller, agent: Agent | None = None) -> dict[str, Any]:
-    found = limits.standing(office.store, office.settings, caller, office.now(), agent)
-    return {name: {key: float(value) for key, value in one.items()} for name, one in found.items()}
+def _as_numbers(standing: Mapping[str, Mapping[str, Fraction]]) -> dict[str, Any]:
+    return {name: {key: float(value) for key, value in one.items()} for name, one in standing.items()}
 
 
 # --- accounts -----------------------------------------------------------------------------------------------

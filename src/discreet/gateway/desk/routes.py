@@ -250,7 +250,7 @@ ROUTES: tuple[Route, ...] = (
             "remaining": {"description": "The largest question that still fits, or null."},
             "day": {"description": "What remains of today's limit, or null."},
             "session": {"description": "What remains of the session's limit, or null."},
-            "about": _text("How many questions that is."),
+            "about": _text("How many questions that is, and how many of them a limit allows now."),
         },
     ),
     Route(
