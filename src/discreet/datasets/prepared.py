@@ -57,6 +57,12 @@ class Prepared(Closed):
         keys, plans = keys_of(key, len(self.plan.plans)), self.plan.plans
         return [cost for own, plan in zip(keys, plans, strict=True) for cost in self._owed(plan, own)]
 
+    @property
+    def charges(self) -> list[Guarantee]:
+        """What the answer would charge if nothing of it was bought before."""
+        plans = [self.plan] if isinstance(self.plan, Plan) else getattr(self.plan, "plans", ())
+        return [cost for plan in plans for cost in plan.charges]
+
     def _owed(self, plan: Plan, key: str | None) -> list[Guarantee]:
         """What a question of a statement would charge. The errors of a statement are simulated from noises that do not
         depend on each other, so nothing in it is derived from earlier answers.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from discreet.exact.rational import exactly
-from discreet.guarantees.guarantee import Approx
+from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.mechanisms.protocol import tidy
 from discreet.releases import Release
 from discreet.sql.bounded_rows import BoundedRows
@@ -74,6 +74,11 @@ class Plan:
 
     def __str__(self) -> str:
         return f"a plan for {self.cost}: explain says what is found first, and how large errors may be"
+
+    @property
+    def charges(self) -> list[Guarantee]:
+        """What it charges, release by release, if nothing of it was bought before."""
+        return [*(bound.guarantee for bound in self.automatic), self.price.guarantee]
 
     @property
     def cost(self) -> Approx:

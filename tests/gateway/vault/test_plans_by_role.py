@@ -55,5 +55,10 @@ def test_without_the_right_to_see_answers_a_plan_hides_what_was_bought(house):
     assert house.ask(house.tokens["olga"], text, epsilon=0.25).header["ok"]
     seeing, blind = (house.token("olga", scopes=scopes, epsilon=0.1) for scopes in (["explain", "replay"], ["explain"]))
     assert house.value(seeing, "plan", sql=text, epsilon=0.25)["hindrance"] is None
-    assert "this token" in house.value(blind, "plan", sql=text, epsilon=0.25)["hindrance"]
+    bought, new = (house.value(blind, "plan", sql=sql, epsilon=0.25) for sql in (text, text.replace("Haifa", "Piran")))
+    assert "this token" in bought["hindrance"]
+    assert [bought[name] for name in ("hindrance", "fits", "after")] == [
+        new[name] for name in ("hindrance", "fits", "after")
+    ]
+    assert bought["after"] != bought["left"]
     assert house.value(house.tokens["stefan"], "plan", sql=text, epsilon=0.25)["hindrance"] is None

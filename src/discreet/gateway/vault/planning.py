@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from discreet.datasets.database import Database
@@ -36,14 +36,14 @@ def planned(database: Database, sql: str, options: Mapping[str, Any], *, finds: 
     left = database.planner.ledger.remaining
     bought = finds and is_bought(asked)
     facts = {"epsilon": float(asked.epsilon), "bought": bought, "left": _shown(left), "text": str(explained)}
-    facts |= {"spends": spends, OWES: str(0 if bought else asked.epsilon_of(asked.owed()) if finds else asked.epsilon)}
-    after = _after(database, asked, left, bought=bought) if spends else {"fits": True, "after": None}
+    owed = [] if bought else asked.owed() if finds else asked.charges
+    facts |= {"spends": spends, OWES: str(asked.epsilon_of(owed))}
+    after = _after(database, owed, left) if spends else {"fits": True, "after": None}
     return {**explained.data, **facts, **after}
 
 
-def _after(database: Database, asked: Prepared, left: Guarantee | None, *, bought: bool) -> dict[str, Any]:
-    """Whether all parts of the statement fit together, and what would remain after them."""
-    owed = [] if bought else asked.owed()
+def _after(database: Database, owed: Sequence[Guarantee], left: Guarantee | None) -> dict[str, Any]:
+    """Whether what is owed fits together, and what would remain after it."""
     try:
         return {"fits": True, "after": _shown(database.planner.ledger.after(*owed) if owed else left)}
     except BudgetExhausted:

@@ -356,7 +356,7 @@ class Translator:
             return Const(moment.date() if kind == "date" else moment, kind)
         if isinstance(this, Ref) and this.type == "text" and kind in _WITH_DIGITS and not _has_digits(this.field):
             article = "an" if kind == "integer" else "a"
-            what = f"No declared choice of {this.field.name} is {article} {kind}, so this is NULL in every row."
+            what = f"No declared choice of {this.field.name} is {article} {kind}, and this is NULL for all of them."
             self.sql.refuse(node, what, "Use a column that has such values.", code="sql-cast")
         return call("cast", this, detail=shown, kind=kind)
 

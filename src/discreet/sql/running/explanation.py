@@ -229,7 +229,7 @@ def _used_of_person(plan: Plan) -> str:
 def _left(plan: Plan, ledger: Ledger, decided: Decided | None) -> Guarantee | None:
     """What would remain after the answer."""
     if decided is None:
-        return ledger.after(*(bound.guarantee for bound in plan.automatic), plan.price.guarantee)
+        return ledger.after(*plan.charges)
     return ledger.remaining if decided.price is None else ledger.after(decided.price.guarantee)
 
 
