@@ -1,4 +1,5 @@
-"""What the wheel leaves out, to stay below 2 MB: comments, and docstrings that are not those of public names.
+"""What the wheel leaves out, to stay below 2 MB: comments, docstrings that are not those of public names, and four
+spaces where a tab says the same.
 
 A docstring stays if it is that of a package, of a module that is directly in `discreet` or has an `__all__`, of a name
 there, of such a class's bases, or of their public methods. Those of commands stay too, as they are their help. What is
@@ -86,6 +87,18 @@ def shortened(text: str, path: Path, public: set[str]) -> str:
         if token.type == tokenize.COMMENT:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column].rstrip()
+    return with_tabs("\n".join(lines))
+
+
+def with_tabs(text: str) -> str:
+    """The same module, indented by tabs. Lines that begin within a text are left as they are."""
+    spans = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant | ast.JoinedStr)]
+    inside = {row for node in spans for row in range(node.lineno + 1, (node.end_lineno or 0) + 1)}
+    lines = text.split("\n")
+    for row, line in enumerate(lines, 1):
+        if row not in inside:
+            deep = (len(line) - len(line.lstrip(" "))) // 4
+            lines[row - 1] = "\t" * deep + line[4 * deep :]
     return "\n".join(lines)
 
 

@@ -25,7 +25,7 @@ def supervisor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(serve, "Pair", lambda *given: SimpleNamespace(given=given))
     made: Any = Supervisor(house.policy, isolated=False)
     made._pair = SimpleNamespace(sockets={}, folder=tmp_path / "pair", stop=lambda: None)
-    made._lock = 7
+    made._locks = (7, 8)
     return made
 
 
@@ -35,17 +35,24 @@ def test_the_owner_is_told_which_policy_is_served(supervisor: Any, capsys: pytes
     said = capsys.readouterr()
     assert said.out.startswith("Replaced: the policy of 2027-01-")
     assert said.err == ""
-    assert supervisor._pair.given[-1] == 7  # the lock of the only gateway
+    assert supervisor._pair.given[-1] == (7, 8)  # the locks of the only gateway
 
 
-def test_a_pair_that_is_kept_is_not_replaced(supervisor: Any, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("ledger", "store", "code"),
+    [("clinic", "other", "gateway-store"), ("other", "clinic", "gateway-other-ledger")],
+)
+def test_a_pair_that_is_kept_is_not_replaced(
+    ledger: str, store: str, code: str, supervisor: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would use a file that this gateway has not locked."""
     before = supervisor._pair
-    text = supervisor.policy_file.read_text()
-    supervisor.policy_file.write_text(text.replace("[gateway]\n", '[gateway]\nstore = "other.gateway"\n'))
+    text = supervisor.policy_file.read_text().replace("clinic.ledger", f"{ledger}.ledger")
+    supervisor.policy_file.write_text(text.replace("[gateway]\n", f'[gateway]\nstore = "{store}.gateway"\n'))
     supervisor.replace()
     said = capsys.readouterr()
     assert said.out == ""
-    assert "[gateway-store]" in said.err
+    assert f"[{code}]" in said.err
     assert supervisor._pair is before
 
 

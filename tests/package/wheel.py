@@ -107,8 +107,8 @@ def code_of(text: str | bytes) -> str:
     for node in ast.walk(module):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [statement for statement in node.body if not is_text(statement)]
-        for end in {"end_lineno", "end_col_offset"} & set(vars(node)):
-            delattr(node, end)  # a body may end with a docstring
+        for place in {"end_lineno", "end_col_offset", "col_offset"} & set(vars(node)):
+            delattr(node, place)  # a body may end with a docstring, and is indented by tabs
     return ast.dump(module, include_attributes=True)
 
 

@@ -51,8 +51,9 @@ def main(
     policy: str | None, *, epsilons: Sequence[float] | None = None, as_json: bool = False, rows: bool = False
 ) -> int:
     """Print what was found. The exit code."""
-    from discreet.datasets.checking import EPSILONS, check_policy, look_at_rows
+    from discreet.datasets.checking import EPSILONS, check_policy
     from discreet.datasets.discovery import find_policy
+    from discreet.datasets.looking import look_at_rows
     from discreet.datasets.policy import load
     from discreet.exact.rational import check_epsilon
 

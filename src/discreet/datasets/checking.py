@@ -20,7 +20,7 @@ from discreet.datasets.database import Database
 from discreet.datasets.drafts import DECIDE
 from discreet.datasets.ledgers import open_policy_ledger
 from discreet.datasets.limits import warnings_on_limit
-from discreet.datasets.people import NOBODY, place_of
+from discreet.datasets.people import columns_about_people
 from discreet.datasets.policy import Policy, load
 from discreet.engines.configuration import URLS
 from discreet.engines.engine import Engine
@@ -189,13 +189,8 @@ def _typical(schema: Schema) -> Iterator[str]:
         return
     quote = '"{}"'.format
     yield f"SELECT COUNT(*) AS n FROM {quote(private[0].name)}"
-    keys = {end for other in private if other.through for end in other.path} | {"id"}
-    known = [
-        (table, column)
-        for table in private
-        for column in table.columns.values()
-        if column.name not in (table.person, *keys) and '"' not in column.name and place_of(column.name) == NOBODY
-    ]
+    each = [(table, column) for table in private for column in columns_about_people(table, schema)]
+    known = [(table, column) for table, column in each if '"' not in column.name]
     numbers = [one for one in known if one[1].type in ("integer", "number")]
     for table, column in sorted(numbers, key=lambda one: one[1].between is None)[:1]:
         yield f"SELECT AVG({quote(column.name)}) AS mean FROM {quote(table.name)}"
@@ -289,21 +284,3 @@ def _state_of_ledger(policy: Policy) -> str:
     with closing(open_policy_ledger(policy)) as ledger:
         entries = "1 entry" if ledger.count == 1 else f"{ledger.count:,} entries"
         return f"{ledger.remaining or 'nothing'} of {ledger.limit} remains, after {entries}"
-
-
-# --- rows ---------------------------------------------------------------------------------------------------
-
-
-def look_at_rows(policy: Policy) -> Iterator[str]:
-    """What the rows are like: for the owner's eyes only, because all of it is exact."""
-    with closing(open_engine(policy)) as engine:
-        for name, table in schema_of(policy, engine).tables.items():
-            columns = list(table.columns)
-            each = [f"count({engine.dialect.quote(column)})" for column in columns]
-            person = [] if table.person is None else [f"count(DISTINCT {engine.dialect.quote(table.person)})"]
-            [found] = engine.rows(f"SELECT {', '.join(['count(*)', *each, *person])} FROM {engine.relations[name]}")
-            people = f" of {found[-1]:,} people" if person else ""
-            yield f"{name}: {found[0]:,} rows{people}"
-            for column, there in zip(columns, found[1:], strict=False):
-                if there < found[0]:
-                    yield f"  {column}: {found[0] - there:,} are NULL, missing or not of its type"

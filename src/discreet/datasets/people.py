@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from discreet.errors import InvalidArgument
-from discreet.sql.schema import KEYS
+from discreet.sql.schema import KEYS, Column, Schema, Table
 
 PEOPLE = ("patient", "person", "user", "customer", "client", "member", "employee", "student", "subject", "participant")
 """What a person is called in the names of columns, the likeliest first."""
@@ -96,6 +96,13 @@ def place_of(name: str) -> int:
         return len(_WORDS)
     weaker = (apart.startswith(PEOPLE) and apart.endswith("id"), apart.endswith("_id"), apart == "id")
     return next((SURE + place for place, found in enumerate(weaker) if found), NOBODY)
+
+
+def columns_about_people(table: Table, schema: Schema) -> list[Column]:
+    """The columns of a private table that are no key of a row or a person, by what is declared and by their names."""
+    keys = {end for other in schema.tables.values() if not other.public and other.through for end in other.path}
+    known = table.columns.values()
+    return [one for one in known if one.name not in (table.person, "id", *keys) and place_of(one.name) == NOBODY]
 
 
 def is_people(table: str) -> bool:

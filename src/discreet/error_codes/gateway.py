@@ -146,7 +146,7 @@ GATEWAY = {
         'the path of the ledger; or, to go on with another one on purpose, `discreet ledger clinic.toml --adopt "why"`',
     ),
     "gateway-running": Explained(
-        "a second gateway at a database in a file",
+        "a second gateway at a database or a ledger in a file",
         "One gateway hides what its questions have charged until they are answered. It does not know those of another.",
         "the same after the other gateway has ended; after a change of the policy, SIGHUP",
     ),

@@ -33,6 +33,7 @@ from discreet.gateway.desk.mcp import is_installed
 from discreet.gateway.isolation import User, as_vault, problems, this_user, users_of, why_unnoticed
 from discreet.gateway.settings import SHOWN_AMOUNTS, Address, Settings, load_served
 from discreet.gateway.vault.snapshot import replaced_sources
+from discreet.ledger.stores.checkpoint import is_locked
 
 PATIENCE = 120.0
 """How many seconds vault and desk may take until they are ready: the vault copies a new version of the data."""
@@ -41,6 +42,8 @@ _COMMANDS = ("chmod ", "chown ", "chgrp ", "useradd ", "/usr/bin/python3 ")
 """How commands begin that the owner is told."""
 _AGAIN = 1.0
 """A process that ended by itself is started again after so many seconds."""
+_FOLDERS, _FOLDER = "discreet-gateway-", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+"""How the names of folders for sockets begin, and how such a folder is opened."""
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "HOME")
 """The desk gets only these of the environment: others may hold passwords."""
 
@@ -58,9 +61,9 @@ class Pair:
         sockets: dict[str, socket.socket],
         folder: Path,
         users: tuple[User, User],
-        lock: int | None = None,
+        locks: tuple[int, ...] = (),
     ) -> None:
-        self.policy, self.settings, self.sockets, self._users, self._lock = policy, settings, sockets, users, lock
+        self.policy, self.settings, self.sockets, self._users, self._locks = policy, settings, sockets, users, locks
         self.folder = Path(tempfile.mkdtemp(prefix="pair-", dir=folder))
         self._own(self.folder, self._users[0], self._users[1])
         self.vault = self._start_vault()
@@ -93,8 +96,8 @@ class Pair:
             str(desk.user),
         ]
         command += ["supervised"]
-        environment, lock = {**os.environ, **user.environment}, () if self._lock is None else (self._lock,)
-        return ready(started(command, user, env=environment, pass_fds=lock), "vault")
+        environment = {**os.environ, **user.environment}
+        return ready(started(command, user, env=environment, pass_fds=self._locks), "vault")
 
     def _start_desk(self) -> subprocess.Popen[str]:
         listening = {name: one.fileno() for name, one in self.sockets.items()}
@@ -216,21 +219,21 @@ class Supervisor:
     def __init__(self, policy: str | Path, *, isolated: bool = True) -> None:
         self.policy_file = Path(policy).expanduser().resolve()
         self._isolated = isolated
-        self.settings, self.problems, self._users, self.warnings = self._read()
+        self.settings, self.problems, self._users, self.warnings, self._ledger = self._read()
         self._log = _log(self.settings)
         self._signals: list[int] = []
         self._ending: list[threading.Thread] = []
 
-    def _read(self) -> tuple[Settings, list[str], tuple[User, User], list[str]]:
-        """The settings as they are now, what is wrong with the isolation, the users that follow, and what else the
-        owner should know.
+    def _read(self) -> tuple[Settings, list[str], tuple[User, User], list[str], str]:
+        """The settings as they are now, what is wrong with the isolation, the users that follow, what else the owner
+        should know, and the ledger.
         """
         policy, settings = load_served(self.policy_file)
         found = problems(self.policy_file, policy, settings)
         if found and os.geteuid() == 0 and self._isolated:
             raise not_isolated(found)
         users = (this_user(), this_user()) if found else users_of(settings)
-        return settings, found, users, _warnings(policy, settings, users[0])
+        return settings, found, users, _warnings(policy, settings, users[0]), str(policy.ledger)
 
     @contextlib.contextmanager
     def running(self, sockets: dict[str, socket.socket] | None = None) -> Iterator[Pair]:
@@ -241,10 +244,10 @@ class Supervisor:
             sockets = listen(self.settings) if sockets is None else sockets
             for one in sockets.values():
                 stack.callback(one.close)
-            self._lock = self._only_gateway()
-            if self._lock is not None:
-                stack.callback(os.close, self._lock)
-            self._pair = Pair(self.policy_file, self.settings, sockets, folder, self._users, self._lock)
+            self._locks = self._only_gateway()
+            for lock in self._locks:
+                stack.callback(os.close, lock)
+            self._pair = Pair(self.policy_file, self.settings, sockets, folder, self._users, self._locks)
             self._log.info("started")
             _notify("READY=1")
             try:
@@ -256,11 +259,11 @@ class Supervisor:
                     thread.join()
                 self._log.info("stopped")
 
-    def _only_gateway(self) -> int | None:
-        """The lock that no other gateway uses the same database. Its file belongs to the vault, like the database."""
+    def _only_gateway(self) -> tuple[int, ...]:
+        """The locks that no other gateway uses the same databases. Their files belong to the vault, like these."""
         policy, settings = load_served(self.policy_file)
         with as_vault(policy, settings):
-            return only_gateway(settings.store)
+            return only_gateway(settings.store, str(policy.ledger))
 
     def addresses(self) -> dict[str, str]:
         """Where the desk is reached. A port of 0 is the one that was given."""
@@ -294,19 +297,22 @@ class Supervisor:
         """
         old = self._pair
         try:
-            settings, found, users, warnings = self._read()
+            settings, found, users, warnings, ledger = self._read()
             if _addresses(settings) != _addresses(self.settings):
                 raise InvalidArgument(
                     "http, postgres or metrics of [gateway] has changed, but the gateway listens already. Restart it.",
                     code="gateway-address",
                 )
             self._log = _log(settings)  # a new file, if the old one was moved away
-            if settings.store != self.settings.store:
-                raise InvalidArgument(
-                    "store of [gateway] has changed, but the gateway holds the other one. Restart it.",
-                    code="gateway-store",
-                )
-            self._pair = Pair(self.policy_file, settings, old.sockets, old.folder.parent, users, self._lock)
+            for what, before, now, code in (
+                ("store of [gateway]", self.settings.store, settings.store, "gateway-store"),
+                ("path of [ledger]", self._ledger, ledger, "gateway-other-ledger"),
+            ):
+                if before != now:
+                    raise InvalidArgument(
+                        f"{what} has changed, but the gateway holds the other one. Restart it.", code=code
+                    )
+            self._pair = Pair(self.policy_file, settings, old.sockets, old.folder.parent, users, self._locks)
         except (InvalidArgument, ServiceUnavailable) as error:
             self._log.error("the running pair was kept: %s", error)
             _tell(f"error [{error.code}]: {error} The running pair was kept.", sys.stderr)
@@ -345,13 +351,33 @@ def hearing(signals: list[int]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def own_folder() -> Iterator[Path]:
-    """A folder for the sockets of pairs, which others can enter but not list."""
-    folder = Path(tempfile.mkdtemp(prefix="discreet-"))
+    """A folder for the sockets of pairs, which others can enter but not list. Those of gateways that were killed are
+    removed.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{_FOLDERS}*"):
+        _remove_if_left(left)
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDERS))
+    held = os.open(folder, _FOLDER)
     try:
+        is_locked(held, PATIENCE)
         folder.chmod(0o711)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(held)
+
+
+def _remove_if_left(folder: Path) -> None:
+    """Remove a folder of this user that no gateway holds. One that was made just now may not be held yet."""
+    with contextlib.suppress(OSError):  # that of another user, or a link
+        held = os.open(folder, _FOLDER | os.O_NOFOLLOW)
+        try:
+            facts = os.fstat(held)
+            old = time.time() - facts.st_mtime > PATIENCE
+            if old and facts.st_uid == os.geteuid() and is_locked(held, 0):
+                shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(held)
 
 
 def _notify(state: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 import discreet as dp
 from discreet.gateway.console.plans import view_plan
+from discreet.sql.running.notes import RARE
 
 BY_CITY = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
 
@@ -73,3 +74,9 @@ def test_one_row_is_used(clinic):
     tables = {"visits": {"source": rows, "version": "1", "rows_per_person": 1, "columns": columns}}
     one = dp.connect({"ledger": {"path": ":memory:", "epsilon": 9.0}, "unit": {"person": "pid"}, "tables": tables})
     assert any("at most 1 row is used" in said for said in viewed(one, "SELECT MEDIAN(cost) FROM visits").losses)
+
+
+def test_before_a_sum_is_bought_it_says_what_the_error_does_not_cover(clinic):
+    [said] = viewed(clinic, "SELECT SUM(cost) AS total FROM visits").losses
+    assert said.endswith(RARE)
+    assert not any(RARE in one for one in viewed(clinic, "SELECT COUNT(*) AS n FROM visits").losses)

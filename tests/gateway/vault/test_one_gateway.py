@@ -1,4 +1,4 @@
-"""One gateway at a database in a file: a second one is refused, and one that was killed leaves no lock."""
+"""One gateway at a database or a ledger in a file: a second one is refused, and one that was killed leaves no lock."""
 
 from __future__ import annotations
 
@@ -25,6 +25,13 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "_LAST_GATEWAY", 0.0)
 
 
+def freed(locks: tuple[int, ...]) -> int:
+    """How many locks these were."""
+    for lock in locks:
+        os.close(lock)
+    return len(locks)
+
+
 @pytest.mark.slow
 def test_a_second_gateway_is_refused(tmp_path: Path) -> None:
     house = House(tmp_path / "clinic", 'http = "127.0.0.1:0"\nanswer_after = 0\n')
@@ -34,9 +41,7 @@ def test_a_second_gateway_is_refused(tmp_path: Path) -> None:
             pass
     finally:
         house.stop(signal.SIGKILL)
-    file = only_gateway(str(house.folder / "clinic.gateway"))
-    assert file is not None
-    os.close(file)
+    freed(only_gateway(str(house.folder / "clinic.gateway"), str(house.folder / "clinic.ledger")))
 
 
 def test_the_pair_holds_the_lock_of_its_supervisor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,27 +50,39 @@ def test_the_pair_holds_the_lock_of_its_supervisor(tmp_path: Path, monkeypatch: 
     kept: list[subprocess.Popen[bytes]] = []
 
     def start(pair: Pair) -> None:
-        assert pair._lock is not None
-        kept.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[pair._lock]))
+        assert len(pair._locks) == 2
+        kept.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=pair._locks))
         raise ServiceUnavailable("It would start now.", code="gateway-unavailable")
 
-    place = str(house.folder / "clinic.gateway")
+    places = [str(house.folder / name) for name in ("clinic.gateway", "clinic.ledger")]
     monkeypatch.setattr(Pair, "_start_vault", start)
     with refuses(ServiceUnavailable, "gateway-unavailable"), Supervisor(house.policy, isolated=False).running():
         pass
-    with refuses(ServiceUnavailable, "gateway-running"):
-        only_gateway(place)
+    for place in places:
+        with refuses(ServiceUnavailable, "gateway-running"):
+            only_gateway(place)
     kept[0].kill()
     kept[0].communicate()
-    os.close(only_gateway(place) or 0)
+    assert freed(only_gateway(*places)) == 2
+
+
+def test_one_ledger_has_one_gateway_whatever_its_own_database(tmp_path: Path) -> None:
+    """It would see when the other one charges. What was locked before a refusal is free again."""
+    ledger, own, other = (str(tmp_path / name) for name in ("clinic.ledger", "clinic.gateway", "other.gateway"))
+    locks = only_gateway(own, ledger)
+    with refuses(ServiceUnavailable, "gateway-running"):
+        only_gateway(other, ledger)
+    assert freed(only_gateway(other)) == 1
+    assert freed(locks) == 2
+    assert freed(only_gateway(other, ledger)) == 2
 
 
 def test_a_link_to_a_database_is_the_same_database(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "clinic.gateway")
-    file = only_gateway(str(tmp_path / "clinic.gateway"))
+    locks = only_gateway(str(tmp_path / "clinic.gateway"))
     with refuses(ServiceUnavailable, "gateway-running"):
         only_gateway(str(tmp_path / "link"))
-    os.close(file or 0)
+    assert freed(locks) == 1
 
 
 def test_a_folder_that_is_not_there_is_an_error_in_words(tmp_path: Path) -> None:
@@ -74,4 +91,4 @@ def test_a_folder_that_is_not_there_is_an_error_in_words(tmp_path: Path) -> None
 
 
 def test_there_may_be_several_in_postgresql() -> None:
-    assert only_gateway("postgresql://db/clinic#accounts") is None
+    assert only_gateway("postgresql://db/clinic#accounts", "postgresql://db/clinic") == ()

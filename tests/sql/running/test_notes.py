@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dp
-from discreet.sql.running.notes import TOO_FEW, _four_digits, note_on_large_errors
+from discreet.sql.running.notes import RARE, TOO_FEW, _four_digits, note_on_large_errors
 
 SAID = "larger than the number itself"
 CITIES = ["Haifa", *(f"empty {n}" for n in range(30))]
@@ -173,3 +173,22 @@ def test_of_many_values_few_are_named(wards, monkeypatch):
     assert told[:3] == [f"'ICE-{number}' is not among the declared choices of c." for number in range(3)]
     assert told[3:] == ["The same holds for 397 values more."]
     assert compared == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    ("asked", "may_miss"),
+    [("COUNT(*)", 0), ("SUM(y)", 0), ("SUM(x)", 1), ("AVG(x)", 1), ("STDDEV(x)", 1), ("AVG(y)", 0), ("STDDEV(y)", 0)],
+)
+def test_rare_values_are_told_before_and_after_where_no_range_is_declared(asked, may_miss):
+    rows = pa.table({"pid": np.arange(4000) % 500, "x": np.arange(4000.0) % 7, "y": np.arange(4000) % 7})
+    policy = {
+        "ledger": {"path": ":memory:", "epsilon": 1000, "delta": 1e-6},
+        "unit": {"person": "pid"},
+        "tables": {"t": {"source": rows, "columns": {"y": {"between": [0, 6]}}}},
+    }
+    db = dp.connect(policy)
+    text = f"SELECT {asked} AS n FROM t"
+    plan = db.explain(text, epsilon=50)
+    assert plan.count(RARE) == may_miss
+    assert plan.data["limits"]["not_in_error"] == (RARE if may_miss else None)
+    assert " ".join(db.sql(text, epsilon=50).notes).count(RARE) == may_miss

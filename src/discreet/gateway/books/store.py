@@ -100,14 +100,25 @@ class GatewayStore:
         return f"<GatewayStore {self.shown}>"
 
 
-def only_gateway(target: str) -> int | None:
-    """The lock of the only gateway at a database in a file, as an open file. Who inherits it holds it, too, and it ends
-    with the last of them. None for PostgreSQL, where there may be several.
+def only_gateway(*targets: str) -> tuple[int, ...]:
+    """The locks of the only gateway at these databases, its own and the ledger, as open files. Who inherits them holds
+    them, too, and they end with the last of them. None for PostgreSQL, where there may be several.
     """
-    if target.startswith(URLS):
-        return None
+    locks: list[int] = []
     try:
-        file = os.open(f"{os.path.realpath(target)}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        for target in dict.fromkeys(os.path.realpath(target) for target in targets if not target.startswith(URLS)):
+            locks.append(_only_one(target))
+    except BaseException:
+        for lock in locks:
+            os.close(lock)
+        raise
+    return tuple(locks)
+
+
+def _only_one(target: str) -> int:
+    """The lock of the only gateway at this file."""
+    try:
+        file = os.open(f"{target}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise InvalidArgument(
             f"{target}.lock cannot be written: {error.strerror}. Make it and its folder writable for the vault.",

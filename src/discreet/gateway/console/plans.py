@@ -147,10 +147,11 @@ def _losses(part: Mapping[str, Any]) -> list[str]:
     if found:
         used.append(f"Of one person, only as many {found} are used as are found. Others are left out at random.")
     if limits := part.get("limits"):
+        missed = f" {limits['not_in_error']}" if limits["not_in_error"] else ""
         return [
             *used,
             f"Limits on {' and '.join(limits['of'])} of one person are found privately, so that {limits['in_words']} "
-            "have more. These people are scaled down. The answer estimates what is lost.",
+            f"have more. These people are scaled down. The ± includes an estimate of what is lost.{missed}",
         ]
     said = []
     if first := part.get("found_first"):

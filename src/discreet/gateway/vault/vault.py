@@ -585,8 +585,9 @@ def main() -> None:
     harden(ends_with_parent=is_supervised)
     os.umask(0o077)
     try:
-        if not is_supervised:  # otherwise it inherits the lock
-            only_gateway(load_settings(policy)[1].store)
+        if not is_supervised:  # otherwise it inherits the locks
+            known, settings = load_settings(policy)
+            only_gateway(settings.store, str(known.ledger))
         asyncio.run(serve_vault(open_vault(policy), Path(path), {int(desk), os.getuid()}))
     except DiscreetError as error:
         print(f"error [{error.code}]: {error}", file=sys.stderr)

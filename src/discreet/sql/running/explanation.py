@@ -27,7 +27,7 @@ from discreet.sql.question import Aggregate, Output
 from discreet.sql.reading.aggregates import EXTREMES
 from discreet.sql.running.answer import receipts_text
 from discreet.sql.running.intervals import Columns
-from discreet.sql.running.notes import limits_of, notes_on_values, number_of
+from discreet.sql.running.notes import RARE, limits_of, may_miss_rare, notes_on_values, number_of
 
 IMAGINED = (1_000, 100_000)
 """Where an error depends on the size of a group, it is shown for groups with these numbers of rows."""
@@ -44,7 +44,8 @@ Nothing was spent."""
 _CLIPPED = """\
 The limits on what one person may add are not all declared. They are found privately, and people above them
 are scaled down, all their numbers alike. The noise is stated in units of these limits. The answer says what
-the limits are, how many people exceed them, and includes an estimate of what they lose. Nothing was spent."""
+the limits are and how many people exceed them, and its ± includes an estimate of what they lose.
+{missed}Nothing was spent."""
 
 PUBLIC = """\
 This statement reads public tables only. It is answered exactly: it says nothing about anyone, so there is no
@@ -116,7 +117,8 @@ def explain_plan(
     shared = ["noisy number", "share of ε", "one unit moves it by", "noise"], measures
     unit = plan.price.guarantee.protects or Unit()
     bounded = _CAVEAT if unit.most_rows == 1 else _WHOLE
-    caveat, asked = _CLIPPED if data.get("limits") else bounded, data["question"]
+    missed = f"{limits['not_in_error']}\n" if limits and limits["not_in_error"] else ""
+    caveat, asked = _CLIPPED.format(missed=missed) if limits else bounded, data["question"]
     explanation = Explanation("\n\n".join([asked, lines(described), _grid(*expected), _grid(*shared), caveat]))
     tables = html.table(*expected), html.table(*shared, numbers=(1, 2, 3))
     explanation._page = "".join([html.code(asked), html.facts(described), *tables, html.note(caveat)])
@@ -188,7 +190,9 @@ def describe_plan(
     if question.levels:
         facts["levels"] = [[question.keys[key].name for key in level] for level in question.levels]
     if plan.clipping is not None and plan.clipping.searched:
+        missed = RARE if may_miss_rare(question, plan.clipping) else None
         facts["limits"] = {"of": limits_of(plan.clipping), **_people_above(plan.clipping, facts["groups"])}
+        facts["limits"]["not_in_error"] = missed
     if plan.automatic:
         facts["found_first"] = [bound.what for bound in plan.automatic]
     if found := _used_of_person(plan):
