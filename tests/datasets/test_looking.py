@@ -42,11 +42,15 @@ def rentals(**more: Any) -> Mapping[str, Any]:
 def test_what_few_people_have_much_of_is_told(tmp_path: Path) -> None:
     [line] = told(tmp_path, **rentals(age=np.arange(2000) % 80, visit_id=np.geomspace(1, 1e9, 2000)))
     assert line.startswith("  minutes: 1% of the people have 35% of its total.")
-    assert "LEAST(minutes, …)" in line
+    assert line.endswith("declare rows_per_person and its range, tightly, or let analysts cut it off with LEAST.")
 
 
 def test_what_is_declared_is_not_told(tmp_path: Path) -> None:
-    assert not told(tmp_path, "[tables.visits.columns.minutes]\nbetween = [0, 60]", **rentals())
+    minutes = "[tables.visits.columns.minutes]\nbetween = [0, {}]".format
+    [line] = told(tmp_path, minutes(9000), **rentals())  # a wide range alone helps nobody
+    assert "declare rows_per_person, tightly" in line
+    assert not told(tmp_path, minutes(60), **rentals())
+    assert not told(tmp_path, minutes(9000), visits="rows_per_person = 4", **rentals())
     heavy = {"pid": np.concatenate([np.arange(900), np.full(300, 7)]), "n": np.ones(1200, int)}
     [line] = told(tmp_path, **heavy)
     assert line.startswith("  one person has 25% of the rows.")  # the column follows from the rows, and is not told
@@ -67,6 +71,14 @@ def test_people_without_a_value_are_not_those_with_the_most(tmp_path: Path) -> N
 
 
 def test_words() -> None:
-    assert not Tail(MUCH_OF_ONE, MUCH_OF_FEW).words
-    assert Tail(MUCH_OF_ONE, MUCH_OF_FEW + 0.01).words == "1% of the people have 21%"
-    assert Tail(MUCH_OF_ONE + 0.01, 1.0).words == "one person has 11%"
+    assert not Tail(MUCH_OF_ONE, MUCH_OF_FEW).words()
+    assert Tail(MUCH_OF_ONE, MUCH_OF_FEW + 0.01).words() == "1% of the people have 21%"
+    assert Tail(MUCH_OF_ONE + 0.01, 1.0).words() == "one person has 11%"
+
+
+def test_where_rows_are_protected_rows_are_compared(tmp_path: Path) -> None:
+    sizes = np.array([500.0] * 9 + [1.0] * 1200)
+    pyarrow.parquet.write_table(pa.table({"size": sizes}), tmp_path / "rows.parquet")
+    known = {"ledger": {"path": ":memory:", "epsilon": 1}, "unit": {"row": True}}
+    made = policy.load({**known, "tables": {"t": {"source": str(tmp_path / "rows.parquet")}}})
+    assert "  size: 1% of the rows have 79% of its total." in "\n".join(look_at_rows(made))

@@ -25,8 +25,10 @@ def supervisor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(serve, "Pair", lambda *given: SimpleNamespace(given=given))
     made: Any = Supervisor(house.policy, isolated=False)
     made._pair = SimpleNamespace(sockets={}, folder=tmp_path / "pair", stop=lambda: None)
-    made._locks = (7, 8)
-    return made
+    made._locks = made._only_gateway()
+    yield made
+    for lock in made._locks:
+        os.close(lock)
 
 
 def test_the_owner_is_told_which_policy_is_served(supervisor: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -35,7 +37,7 @@ def test_the_owner_is_told_which_policy_is_served(supervisor: Any, capsys: pytes
     said = capsys.readouterr()
     assert said.out.startswith("Replaced: the policy of 2027-01-")
     assert said.err == ""
-    assert supervisor._pair.given[-1] == (7, 8)  # the locks of the only gateway
+    assert supervisor._pair.given[-1] == supervisor._locks  # those of the only gateway
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import shlex
 import socket
 import ssl
 import subprocess
 import sys
-import tempfile
 from fractions import Fraction
 from pathlib import Path
 
@@ -167,20 +165,3 @@ def test_the_desk_is_told_names_and_limits_and_no_place_of_data():
     told = json.loads(json.dumps(serve.desk_opening(settings, Path("vault"), {"http": 3})))
     assert (told["name"], told["version"], told["question_most"], told["approve_above"]) == ("clinic", "7", "1/3", None)
     assert "secret" not in json.dumps(told)
-
-
-def test_folders_of_gateways_that_were_killed_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not one that is held, one that was made just now, a link, or what has another name."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    elsewhere = tmp_path / "elsewhere"
-    left, fresh, link = (tmp_path / f"discreet-gateway-{name}" for name in ("left", "fresh", "link"))
-    for folder in (left, fresh, elsewhere):
-        (folder / "pair").mkdir(parents=True)
-    link.symlink_to(elsewhere)
-    with serve.own_folder() as held:
-        for folder in (left, held, elsewhere):
-            os.utime(folder, (1, 1))
-        with serve.own_folder() as other:
-            assert {held, other, fresh, link, elsewhere} == set(tmp_path.iterdir())
-            assert (elsewhere / "pair").is_dir()
-    assert {fresh, link, elsewhere} == set(tmp_path.iterdir())

@@ -10,35 +10,33 @@ from fractions import Fraction
 from discreet.datasets.connect import open_engine, schema_of
 from discreet.datasets.people import columns_about_people
 from discreet.datasets.policy import Policy
-from discreet.engines.dialect import ROWS_OF_ONE
 from discreet.engines.engine import Engine
 from discreet.sql.schema import Column, Schema, Table
 
 FEWEST = 100
-"""Of fewer people, nobody is one in a hundred."""
+"""Of fewer, nobody is one in a hundred."""
 MUCH_OF_ONE, MUCH_OF_FEW = 0.1, 0.2
 """One person, or 1% of the people, with more than this have a long tail: intervals then miss the truth too often
 (`bench/sql/clipping.py`: 1% have 9% of a lognormal law with σ = 1, and 20% with σ = 1.5).
 """
 _MORE = 1.2
 """With so much less in the hands of a few, a column's tail is that of the rows."""
-_STEP, _MOST = Fraction(1, 2**10), 2**52
-"""Values are added in these steps, and larger ones count as so many."""
+_LARGEST = 1e290
+"""Larger numbers count as so much: sums stay finite."""
 
 
 @dataclass(frozen=True)
 class Tail:
-    """How much the people with the most have, as parts of what all have."""
+    """How much those with the most have, as parts of what all have."""
 
-    of_one: float
-    of_few: float
+    of_one: float = 0.0
+    of_few: float = 0.0
 
-    @property
-    def words(self) -> str:
+    def words(self, one: str = "person", few: str = "people") -> str:
         """What is wrong with it. Empty if nothing is."""
         if self.of_one > MUCH_OF_ONE:
-            return f"one person has {self.of_one:.0%}"
-        return f"1% of the people have {self.of_few:.0%}" if self.of_few > MUCH_OF_FEW else ""
+            return f"one {one} has {self.of_one:.0%}"
+        return f"1% of the {few} have {self.of_few:.0%}" if self.of_few > MUCH_OF_FEW else ""
 
 
 def look_at_rows(policy: Policy) -> Iterator[str]:
@@ -59,39 +57,62 @@ def look_at_rows(policy: Policy) -> Iterator[str]:
 
 
 def _long_tails(table: Table, schema: Schema, engine: Engine) -> Iterator[str]:
-    """What a few people have so much of that answers miss it. What is declared is cut off at a known place."""
-    owner = table.person or (table.path[0] if table.through is not None else None)
-    if table.public or owner is None:
+    """What a few people have so much of that answers miss it, unless declarations bound what one person adds."""
+    if table.public:
         return
-    numbers = [one for one in columns_about_people(table, schema) if one.type in ("integer", "number")]
-    columns = [column for column in numbers if column.between is None]
-    of_rows, *of_columns = _tails(table, owner, columns, engine)
-    cut = "Limits cut that off, and the ± cannot show it"
-    if of_rows.words and table.rows_per_person is None:
-        yield f"  {of_rows.words} of the rows. {cut}: declare rows_per_person."
-    for column, tail in zip(columns, of_columns, strict=True):
-        by_rows = bool(of_rows.words) and tail.of_few < _MORE * of_rows.of_few
-        if tail.words and not by_rows:
-            instead = f"declare its range, or let analysts ask for LEAST({column.name}, …)"
-            yield f"  {column.name}: {tail.words} of its total. {cut}: {instead}."
+    rows_only = schema.unit.column is None
+    is_bound = rows_only or table.rows_per_person is not None
+    cut, least = "Limits cut that off, and the ± cannot show it", "tightly, or let analysts cut it off with LEAST"
+    of_rows = tail_of(table, None, schema, engine)
+    if of_rows.words() and not is_bound:
+        yield f"  {of_rows.words()} of the rows. {cut}: declare rows_per_person."
+    for column in columns_about_people(table, schema):
+        if column.type not in ("integer", "number") or (is_bound and column.between is not None):
+            continue
+        tail = tail_of(table, column, schema, engine)
+        words = tail.words("row", "rows") if rows_only else tail.words()
+        if words and not (of_rows.words() and tail.of_few < _MORE * of_rows.of_few):
+            open_bounds = {"rows_per_person": is_bound, "its range": column.between is not None}
+            wanted = " and ".join(what for what, is_declared in open_bounds.items() if not is_declared)
+            yield f"  {column.name}: {words} of its total. {cut}: declare {wanted}, {least}."
 
 
-def _tails(table: Table, owner: str, columns: list[Column], engine: Engine) -> list[Tail]:
-    """The tail of the rows, and those of these columns, without signs."""
-    dialect, places = engine.dialect, range(len(columns) + 1)
-    near = [dialect.distance(dialect.quote(one.name), Fraction(0), one.type) for one in columns]
-    whose = dialect.quote(owner)
-    read = [f"{whose} AS who", *(f"{one} AS d{place}" for place, one in enumerate(near, 1))]
-    steps = [dialect.clamped_steps(f"d{place}", _STEP, -_MOST, _MOST) for place in places[1:]]
-    added = [dialect.exact_sum(f"abs({one})", _MOST, rows=ROWS_OF_ONE) for one in steps]
-    totals = [f"{one} AS t{place}" for place, one in enumerate(["count(*)", *added])]
-    ranks = [f"row_number() OVER (ORDER BY t{place} DESC NULLS LAST) AS r{place}" for place in places]
-    few = [f"sum(t{n}), max(t{n}), sum(CASE WHEN r{n} * 100 <= people THEN t{n} END)" for n in places]
-    rows = dialect.fenced(f"SELECT {', '.join(read)} FROM {engine.relations[table.name]} WHERE {whose} IS NOT NULL")
-    people = f"SELECT {', '.join(totals)} FROM ({rows}) AS one_row GROUP BY who"
-    ranked = f"SELECT *, count(*) OVER () AS people, {', '.join(ranks)} FROM ({people}) AS one_person"
-    [[many, *found]] = engine.rows(f"SELECT max(people), {', '.join(few)} FROM ({ranked}) AS one_ranked")
-    if (many or 0) < FEWEST:
-        return [Tail(0, 0) for _ in places]
-    sums = [found[3 * place : 3 * place + 3] for place in places]
-    return [Tail(float(top / whole), float(best / whole)) if whole else Tail(0, 0) for whole, top, best in sums]
+def tail_of(table: Table, column: Column | None, schema: Schema, engine: Engine) -> Tail:
+    """The tail of a column without signs, as far as it is within its range, or that of the rows."""
+    whose, rows = _owned(table, schema, engine)
+    size = "1" if column is None else _size(column, engine)
+    sizes = f"SELECT {whose or '0'} AS who, {size} AS size FROM {rows}"
+    people = "SELECT sum(size) AS total FROM ({}) AS one_size WHERE who IS NOT NULL GROUP BY who"
+    people = (people if whose else "SELECT size AS total FROM ({}) AS one_size").format(sizes)
+    ranked = "row_number() OVER (ORDER BY total DESC NULLS LAST) AS place, count(*) OVER () AS people"
+    most = "max(people), sum(total), max(total), sum(CASE WHEN place * 100 <= people THEN total END)"
+    [[many, whole, top, best]] = engine.rows(
+        f"SELECT {most} FROM (SELECT total, {ranked} FROM ({people}) AS one_person) AS one_ranked"
+    )
+    return Tail(float(top / whole), float(best / whole)) if whole and many >= FEWEST else Tail()
+
+
+def _owned(table: Table, schema: Schema, engine: Engine) -> tuple[str, str]:
+    """Whose a row of a table is, and the table with all that lead from it to people. Rows alone belong to nobody."""
+    quote, names, all_of = engine.dialect.quote, ["one_row"], "(SELECT * FROM {}) AS {}".format
+    rows = all_of(engine.relations[table.name], "one_row")
+    while table.person is None and table.through is not None:
+        own, other, key = table.path
+        leads, owner = f"{names[-1]}.{quote(own)}", f"owner_{len(names)}"
+        rows += f" JOIN {all_of(engine.relations[other], owner)} ON {leads} = {owner}.{quote(key)}"
+        names.append(owner)
+        table = schema.tables[other]
+    return ("" if table.person is None else f"{names[-1]}.{quote(table.person)}"), rows
+
+
+def _size(column: Column, engine: Engine) -> str:
+    """How large a value is that is a number. What is outside the declared range counts as its end."""
+    dialect = engine.dialect
+    number = dialect.distance(f"one_row.{dialect.quote(column.name)}", Fraction(0), column.type)
+    if column.between is not None:
+        low, high = (dialect.literal(float(end)) for end in column.between)
+        size = f"abs(greatest(least({number}, {high}), {low}))"
+    else:
+        size = f"least(abs({number}), {dialect.literal(_LARGEST)})"
+    is_number = dialect.operation("is_number", [number], ["number"], "boolean")
+    return f"CASE WHEN {is_number} THEN {size} END"

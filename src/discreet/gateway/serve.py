@@ -28,12 +28,11 @@ from typing import Any, TextIO
 
 from discreet.datasets.policy import Policy
 from discreet.errors import InvalidArgument, ServiceUnavailable
-from discreet.gateway.books.store import only_gateway
+from discreet.gateway.books.store import check_held, only_gateway
 from discreet.gateway.desk.mcp import is_installed
 from discreet.gateway.isolation import User, as_vault, problems, this_user, users_of, why_unnoticed
 from discreet.gateway.settings import SHOWN_AMOUNTS, Address, Settings, load_served
 from discreet.gateway.vault.snapshot import replaced_sources
-from discreet.ledger.stores.checkpoint import is_locked
 
 PATIENCE = 120.0
 """How many seconds vault and desk may take until they are ready: the vault copies a new version of the data."""
@@ -42,8 +41,6 @@ _COMMANDS = ("chmod ", "chown ", "chgrp ", "useradd ", "/usr/bin/python3 ")
 """How commands begin that the owner is told."""
 _AGAIN = 1.0
 """A process that ended by itself is started again after so many seconds."""
-_FOLDERS, _FOLDER = "discreet-gateway-", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-"""How the names of folders for sockets begin, and how such a folder is opened."""
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "HOME")
 """The desk gets only these of the environment: others may hold passwords."""
 
@@ -95,7 +92,7 @@ class Pair:
             str(self._path),
             str(desk.user),
         ]
-        command += ["supervised"]
+        command += ["supervised", *map(str, self._locks)]
         environment = {**os.environ, **user.environment}
         return ready(started(command, user, env=environment, pass_fds=self._locks), "vault")
 
@@ -219,21 +216,19 @@ class Supervisor:
     def __init__(self, policy: str | Path, *, isolated: bool = True) -> None:
         self.policy_file = Path(policy).expanduser().resolve()
         self._isolated = isolated
-        self.settings, self.problems, self._users, self.warnings, self._ledger = self._read()
+        known, self.settings, self.problems, self._users = self._read()
+        self.warnings = _warnings(known, self.settings, self._users[0])
         self._log = _log(self.settings)
         self._signals: list[int] = []
         self._ending: list[threading.Thread] = []
 
-    def _read(self) -> tuple[Settings, list[str], tuple[User, User], list[str], str]:
-        """The settings as they are now, what is wrong with the isolation, the users that follow, what else the owner
-        should know, and the ledger.
-        """
+    def _read(self) -> tuple[Policy, Settings, list[str], tuple[User, User]]:
+        """The policy and the settings as they are now, what is wrong with the isolation, and the users that follow."""
         policy, settings = load_served(self.policy_file)
         found = problems(self.policy_file, policy, settings)
         if found and os.geteuid() == 0 and self._isolated:
             raise not_isolated(found)
-        users = (this_user(), this_user()) if found else users_of(settings)
-        return settings, found, users, _warnings(policy, settings, users[0]), str(policy.ledger)
+        return policy, settings, found, (this_user(), this_user()) if found else users_of(settings)
 
     @contextlib.contextmanager
     def running(self, sockets: dict[str, socket.socket] | None = None) -> Iterator[Pair]:
@@ -297,28 +292,22 @@ class Supervisor:
         """
         old = self._pair
         try:
-            settings, found, users, warnings, ledger = self._read()
+            policy, settings, found, users = self._read()
             if _addresses(settings) != _addresses(self.settings):
                 raise InvalidArgument(
                     "http, postgres or metrics of [gateway] has changed, but the gateway listens already. Restart it.",
                     code="gateway-address",
                 )
             self._log = _log(settings)  # a new file, if the old one was moved away
-            for what, before, now, code in (
-                ("store of [gateway]", self.settings.store, settings.store, "gateway-store"),
-                ("path of [ledger]", self._ledger, ledger, "gateway-other-ledger"),
-            ):
-                if before != now:
-                    raise InvalidArgument(
-                        f"{what} has changed, but the gateway holds the other one. Restart it.", code=code
-                    )
+            check_held(self._locks, settings.store, str(policy.ledger))
             self._pair = Pair(self.policy_file, settings, old.sockets, old.folder.parent, users, self._locks)
         except (InvalidArgument, ServiceUnavailable) as error:
             self._log.error("the running pair was kept: %s", error)
             _tell(f"error [{error.code}]: {error} The running pair was kept.", sys.stderr)
             return
-        self.settings, self.problems, self._users, self.warnings = settings, found, users, warnings
-        for text in warnings:
+        self.settings, self.problems, self._users = settings, found, users
+        self.warnings = _warnings(policy, settings, users[0])
+        for text in self.warnings:
             _tell(f"WARNING: {text}", sys.stderr)
         self._ending = [thread for thread in self._ending if thread.is_alive()]
         self._ending.append(threading.Thread(target=old.stop))
@@ -351,33 +340,13 @@ def hearing(signals: list[int]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def own_folder() -> Iterator[Path]:
-    """A folder for the sockets of pairs, which others can enter but not list. Those of gateways that were killed are
-    removed.
-    """
-    for left in Path(tempfile.gettempdir()).glob(f"{_FOLDERS}*"):
-        _remove_if_left(left)
-    folder = Path(tempfile.mkdtemp(prefix=_FOLDERS))
-    held = os.open(folder, _FOLDER)
+    """A folder for the sockets of pairs, which others can enter but not list."""
+    folder = Path(tempfile.mkdtemp(prefix="discreet-"))
     try:
-        is_locked(held, PATIENCE)
         folder.chmod(0o711)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        os.close(held)
-
-
-def _remove_if_left(folder: Path) -> None:
-    """Remove a folder of this user that no gateway holds. One that was made just now may not be held yet."""
-    with contextlib.suppress(OSError):  # that of another user, or a link
-        held = os.open(folder, _FOLDER | os.O_NOFOLLOW)
-        try:
-            facts = os.fstat(held)
-            old = time.time() - facts.st_mtime > PATIENCE
-            if old and facts.st_uid == os.geteuid() and is_locked(held, 0):
-                shutil.rmtree(folder, ignore_errors=True)
-        finally:
-            os.close(held)
 
 
 def _notify(state: str) -> None:

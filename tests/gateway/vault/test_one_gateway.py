@@ -12,8 +12,9 @@ import pytest
 
 from discreet.errors import InvalidArgument, ServiceUnavailable
 from discreet.gateway.books import store
-from discreet.gateway.books.store import only_gateway
+from discreet.gateway.books.store import check_held, only_gateway
 from discreet.gateway.serve import Pair, Supervisor
+from discreet.gateway.vault.vault import open_vault
 
 from ...refusing import refuses
 from ..house import House
@@ -75,6 +76,37 @@ def test_one_ledger_has_one_gateway_whatever_its_own_database(tmp_path: Path) ->
     assert freed(only_gateway(other)) == 1
     assert freed(locks) == 2
     assert freed(only_gateway(other, ledger)) == 2
+
+
+def test_what_is_used_is_what_is_locked(tmp_path: Path) -> None:
+    """By which file it is, and not by its name. In PostgreSQL nothing is locked, and passwords may change."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "link.ledger").symlink_to(tmp_path / "clinic.ledger")
+    store, ledger, link = (str(tmp_path / name) for name in ("clinic.gateway", "clinic.ledger", "link.ledger"))
+    locks = only_gateway(store, ledger)
+    for same in (ledger, link, str(tmp_path / "other" / ".." / "clinic.ledger"), "postgresql://u:new@db/clinic"):
+        check_held(locks, store, same)
+    (tmp_path / "link.ledger").unlink()
+    (tmp_path / "link.ledger").symlink_to(tmp_path / "second.ledger")
+    freed(only_gateway(str(tmp_path / "second.ledger")))  # its lock is there, and nobody holds it
+    for other in (link, str(tmp_path / "third.ledger")):
+        with refuses(InvalidArgument, "gateway-other-ledger"):
+            check_held(locks, store, other)
+    with refuses(InvalidArgument, "gateway-store"):
+        check_held(locks, str(tmp_path / "second.gateway"), ledger)
+    assert freed(locks) == 2
+
+
+def test_a_vault_that_is_started_again_uses_no_ledger_that_is_not_locked(tmp_path: Path) -> None:
+    """It reads the policy again, which may have changed since its supervisor took the locks."""
+    house = House(tmp_path / "clinic", 'http = "127.0.0.1:0"\nanswer_after = 0\nstore = "clinic.gateway"\n')
+    locks = only_gateway(str(house.folder / "clinic.gateway"), str(house.folder / "clinic.ledger"))
+    open_vault(house.policy, locks)
+    house.policy.write_text(house.policy.read_text().replace("clinic.ledger", "other.ledger"))
+    with refuses(InvalidArgument, "gateway-other-ledger"):
+        open_vault(house.policy, locks)
+    assert not (house.folder / "other.ledger").exists()
+    freed(locks)
 
 
 def test_a_link_to_a_database_is_the_same_database(tmp_path: Path) -> None:

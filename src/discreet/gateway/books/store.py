@@ -11,7 +11,7 @@ import hashlib
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol, Self
@@ -106,8 +106,8 @@ def only_gateway(*targets: str) -> tuple[int, ...]:
     """
     locks: list[int] = []
     try:
-        for target in dict.fromkeys(os.path.realpath(target) for target in targets if not target.startswith(URLS)):
-            locks.append(_only_one(target))
+        for place in dict.fromkeys(_lock_of(target) for target in targets if not target.startswith(URLS)):
+            locks.append(_only_one(place))
     except BaseException:
         for lock in locks:
             os.close(lock)
@@ -115,21 +115,36 @@ def only_gateway(*targets: str) -> tuple[int, ...]:
     return tuple(locks)
 
 
-def _only_one(target: str) -> int:
-    """The lock of the only gateway at this file."""
+def check_held(locks: Collection[int], store: str, ledger: str) -> None:
+    """Refuse databases in files whose locks are not these: the policy has changed, or what a link leads to."""
+    held = [os.fstat(lock) for lock in locks]
+    named = ("store of [gateway]", store, "gateway-store"), ("path of [ledger]", ledger, "gateway-other-ledger")
+    for what, target, code in named:
+        place = _lock_of(target)
+        is_held = os.path.exists(place) and any(os.path.samestat(os.stat(place), one) for one in held)
+        if not is_held and not target.startswith(URLS):
+            raise InvalidArgument(f"{what} has changed, but the gateway holds the other one. Restart it.", code=code)
+
+
+def _lock_of(target: str) -> str:
+    return f"{os.path.realpath(target)}.lock"
+
+
+def _only_one(place: str) -> int:
+    """The lock of the only gateway, in this file."""
     try:
-        file = os.open(f"{target}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        file = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise InvalidArgument(
-            f"{target}.lock cannot be written: {error.strerror}. Make it and its folder writable for the vault.",
+            f"{place} cannot be written: {error.strerror}. Make it and its folder writable for the vault.",
             code="file-not-writable",
         ) from None
     if is_locked(file, _LAST_GATEWAY):
         return file
     os.close(file)
     raise ServiceUnavailable(
-        f"Another gateway uses {target}. Two at once would see when the other one charges. End the other one, or "
-        "send it SIGHUP to let it serve what is new.",
+        f"Another gateway uses {place.removesuffix('.lock')}. Two at once would see when the other one charges. End "
+        "the other one, or send it SIGHUP to let it serve what is new.",
         code="gateway-running",
     )
 

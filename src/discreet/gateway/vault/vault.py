@@ -32,7 +32,7 @@ from discreet.gateway.books.accounts import Login, begin_session
 from discreet.gateway.books.offices import Office, check_arguments, check_caller
 from discreet.gateway.books.opening import open_books
 from discreet.gateway.books.scram import PREFIX, Exchanges, Sessions
-from discreet.gateway.books.store import GatewayStore, only_gateway
+from discreet.gateway.books.store import GatewayStore, check_held, only_gateway
 from discreet.gateway.books.tokens import ROLES, Caller, Callers, digest_of, login_error
 from discreet.gateway.frames import BadFrame, Frame, refusal, serve_frames
 from discreet.gateway.isolation import harden
@@ -544,12 +544,14 @@ def json_frame(content: Any) -> Frame:
 # --- the process --------------------------------------------------------------------------------------------
 
 
-def open_vault(policy_file: str | Path) -> Vault:
+def open_vault(policy_file: str | Path, locks: Collection[int] | None = None) -> Vault:
     """A vault on the data, the ledger and the gateway's database that a policy names. A new version of the data is
-    published first.
+    published first. With `locks`, other databases than those are refused: the policy may have changed.
     """
     file = Path(policy_file).resolve()
     policy, settings = load_settings(file)
+    if locks is not None:
+        check_held(locks, settings.store, str(policy.ledger))
     opening = {
         "policy": file.read_text(encoding="utf-8"),
         "folder": str(file.parent),
@@ -579,16 +581,17 @@ async def serve_vault(vault: Vault, path: Path, users: Collection[int]) -> None:
 
 
 def main() -> None:
-    """Run a vault: its policy, the path of its socket, and the user id of the desk are the arguments."""
+    """Run a vault: its policy, the path of its socket, the user id of the desk, and the locks of who supervises it."""
     policy, path, desk = sys.argv[1:4]
-    is_supervised = sys.argv[4:] == ["supervised"]
+    is_supervised = sys.argv[4:5] == ["supervised"]
     harden(ends_with_parent=is_supervised)
     os.umask(0o077)
     try:
-        if not is_supervised:  # otherwise it inherits the locks
+        locks = [int(lock) for lock in sys.argv[5:]]
+        if not is_supervised:
             known, settings = load_settings(policy)
-            only_gateway(settings.store, str(known.ledger))
-        asyncio.run(serve_vault(open_vault(policy), Path(path), {int(desk), os.getuid()}))
+            locks = [*only_gateway(settings.store, str(known.ledger))]
+        asyncio.run(serve_vault(open_vault(policy, locks), Path(path), {int(desk), os.getuid()}))
     except DiscreetError as error:
         print(f"error [{error.code}]: {error}", file=sys.stderr)
         sys.exit(1)

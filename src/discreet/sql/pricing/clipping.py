@@ -455,13 +455,13 @@ def to_center(question: Question, rows: int | None) -> tuple[int, ...]:
 
     def is_far(part: int) -> bool:
         measure = question.measures[part]
-        within = rows is None and part not in others and not _has_two_values(measure)
+        within = rows is None and part not in others and not has_two_values(measure)
         return measure.value not in centered and (measure.is_open or within)
 
     return tuple(sorted(filter(is_far, means)))
 
 
-def _has_two_values(measure: Measure) -> bool:
+def has_two_values(measure: Measure) -> bool:
     """Whether the declarations say that a value is one of two numbers that follow each other, such as 0 and 1."""
     value = measure.value
     if value is None or any(field.found for field in value.fields()):

@@ -190,7 +190,7 @@ def describe_plan(
     if question.levels:
         facts["levels"] = [[question.keys[key].name for key in level] for level in question.levels]
     if plan.clipping is not None and plan.clipping.searched:
-        missed = RARE if may_miss_rare(question, plan.clipping) else None
+        missed = RARE if may_miss_rare(plan.clipping) else None
         facts["limits"] = {"of": limits_of(plan.clipping), **_people_above(plan.clipping, facts["groups"])}
         facts["limits"]["not_in_error"] = missed
     if plan.automatic:

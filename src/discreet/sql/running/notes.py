@@ -12,7 +12,7 @@ from discreet.errors import InvalidArgument, NotAllowed
 from discreet.sql.expressions import Call, Const, Expr, Field, Origin, Ref, walk
 from discreet.sql.plan import Plan
 from discreet.sql.pricing.centers import describe
-from discreet.sql.pricing.clipping import Clipping, has_one_sign
+from discreet.sql.pricing.clipping import Clipping, has_one_sign, has_two_values
 from discreet.sql.pricing.price import Price
 from discreet.sql.pricing.relation import PerPerson, Scan, Windowed, parts_of, parts_read
 from discreet.sql.question import Measure, Question
@@ -30,8 +30,8 @@ SOME_GROUPS = "Groups with fewer than about", "Groups are shown if enough people
 MOST_NAMED, MOST_TO_SUGGEST, LONGEST_SHOWN = 3, 1000, 60
 """So many values are named that are not declared; another is suggested from so many choices; so long is one shown."""
 TOO_FEW = "There are probably too few people for this ε"
-RARE = "It does not cover rare values that are far larger than others: LEAST(…) cuts them off."
-"""What the ± of sums leaves out, where no range is declared."""
+RARE = "It does not cover rare values that are far larger than others: cut them off with LEAST(…), near what is usual."
+"""What the ± of sums leaves out, where limits are found."""
 
 
 def goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any]]:
@@ -86,7 +86,7 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
             "people, or ask the owner to declare rows_per_person and the ranges of summed columns."
         )
     if loss is not None and loss.clip.above:
-        notes.append(_note_on_loss(plan.question, loss))
+        notes.append(_note_on_loss(loss))
     if plan.bounds is not None and plan.question.relation.person is None:
         several = plan.price.guarantee.protects is not None and plan.price.guarantee.protects.most_rows > 1
         who, what = ("The protected rows take", "row") if several else ("One row takes", "joined row")
@@ -140,10 +140,10 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
     return (*notes, *_notes_on_shown(plan.question, plan.price.selection is not None or plan.bar is not None))
 
 
-def _note_on_loss(question: Question, loss: Loss) -> str:
+def _note_on_loss(loss: Loss) -> str:
     """How many people were scaled down or, if it was measured, how much that took off."""
     covered = "The ± covers the noise, which is promised, and what scaling took off, which is estimated"
-    rare = f" {RARE}" if may_miss_rare(question, loss.clipping) else ""
+    rare = f" {RARE}" if may_miss_rare(loss.clipping) else ""
     if loss.clip.most_lost:
         about, most = (f"{100 * loss.of_all(sure):.2g}%" for sure in (None, 0.95))
         return (
@@ -155,10 +155,9 @@ def _note_on_loss(question: Question, loss: Loss) -> str:
     return f"{who} (95%: at most {most}) had more and {were} scaled down. {covered}: as much as it left.{rare}"
 
 
-def may_miss_rare(question: Question, clipping: Clipping) -> bool:
-    """Whether values without a range are added up: what is lost of a few very large ones cannot be told from noise."""
-    found = {*question.uncentered, *question.centered}
-    return any(one.kind == "sum" and (one.is_open or one.value in found) for one in clipping.basis.measures)
+def may_miss_rare(clipping: Clipping) -> bool:
+    """Whether values are added up: what is lost of a few very large ones cannot be told from noise."""
+    return any(one.kind == "sum" and not has_two_values(one) for one in clipping.basis.measures)
 
 
 def note_on_large_errors(table: Any, errors: Mapping[str, str], notes: Sequence[str], grouped: str) -> tuple[str, ...]:
