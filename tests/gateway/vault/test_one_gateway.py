@@ -102,8 +102,8 @@ def test_a_vault_that_is_started_again_uses_no_ledger_that_is_not_locked(tmp_pat
     house = House(tmp_path / "clinic", 'http = "127.0.0.1:0"\nanswer_after = 0\nstore = "clinic.gateway"\n')
     locks = only_gateway(str(house.folder / "clinic.gateway"), str(house.folder / "clinic.ledger"))
     open_vault(house.policy, locks)
-    house.policy.write_text(house.policy.read_text().replace("clinic.ledger", "other.ledger"))
-    with refuses(InvalidArgument, "gateway-other-ledger"):
+    house.policy.write_text(house.policy.read_text().replace('"clinic.', '"other.'))
+    with refuses(InvalidArgument, "gateway-store"):
         open_vault(house.policy, locks)
     assert not (house.folder / "other.ledger").exists()
     freed(locks)
