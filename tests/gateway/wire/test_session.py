@@ -528,6 +528,35 @@ def test_schemas_and_spellings_are_the_same_question(client):
     assert client.vault.charges == 1
 
 
+def test_whole_numbers_are_divided_as_in_postgresql(client):
+    """It is the same question as with // in discreet's SQL. Other numbers are divided exactly."""
+    halves = "SELECT stays/2 AS half, COUNT(*) AS n FROM visits GROUP BY stays/2"
+    described, result = client.prepared(halves)
+    assert [row[0] for row in result.rows] == [0, 1, 2, 3]
+    assert [column.type for column in described.columns][:2] == ["int8", "int8"]
+    client.vault.database.sql("SELECT stays // 2 AS half, COUNT(*) AS n FROM visits GROUP BY 1", epsilon=0.1)
+    client.vault.database.sql("SELECT COUNT(*) AS n FROM visits WHERE cost / 2 > 5", epsilon=0.1)
+    client.run("SELECT COUNT(*) AS n FROM visits WHERE cost/2 > 5")
+    assert client.vault.charges == 2
+    assert client.rows("SELECT 7/2, -7/2, 7/2.0, price/2 FROM prices")[2] == (3, -3, 3.5, 1)
+    assert client.rows("SELECT stays/$1*$1 AS h, COUNT(*) FROM visits GROUP BY 1", 4)[-1][0] == 4
+    refusal = client.refused("SELECT 1 / 2, COUNT(*) FROM visits WHERE city / 2 = 1")
+    assert refusal.position == 1 + len("SELECT 1 / 2, COUNT(*) FROM visits WHERE ")
+
+
+def test_a_share_that_is_rounded_to_a_whole_number_says_so(client):
+    """Before and after it is bought. Values of rows and keys may be divided without a word."""
+    few = "COUNT(*) FILTER (WHERE stays / 2 = 1)"
+    told = "share: the quotient of whole numbers"
+    for share, expected in ((f"{few} / COUNT(*)", 1), (f"1.0 * {few} / COUNT(*)", 0), (few, 0)):
+        text = f"SELECT stays / 2 AS half, {share} AS share FROM visits GROUP BY 1"
+        for mode in ("preview", "answer"):
+            notices = said(client.run(f"/* mode={mode} */ {text}"))
+            assert sum(one.startswith(told) for one in notices) == expected
+        lines = [line for (line,) in client.rows(f"EXPLAIN {text}")]
+        assert sum(line.startswith(told) for line in lines) == expected
+
+
 def test_dates_as_tools_write_them(client):
     plain = client.rows("SELECT COUNT(*) AS n FROM visits WHERE day >= DATE '2024-01-05'")
     assert client.rows("SELECT COUNT(*) AS n FROM visits WHERE day >= TO_DATE('2024-01-05', 'YYYY-MM-DD')") == plain

@@ -11,6 +11,8 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.errors import NotAllowed
+from discreet.sql.expressions import Const, Field, Ref, call
+from discreet.sql.reading.values.ranges import range_of
 from discreet.sql.running.notes import TOO_FEW
 
 from ...refusing import refuses
@@ -159,6 +161,14 @@ def test_a_quantile_of_computed_values_finds_its_range() -> None:
         assert low - wide <= np.quantile(totals, share) <= high + wide, name  # the interval itself has 95%
         assert wide < value, name
     assert any("the center of total" in note for note in answer.notes)
+
+
+def test_the_range_of_a_whole_quotient_is_rounded_with_it() -> None:
+    """Values are clamped to their range before they are added: 18 // 10 is 1, and not 1.8."""
+    age, ten = Ref(Field("c0", "age", "integer", (-18, 95))), Const(10, "integer")
+    assert range_of(call("integer_divide", age, ten)) == (-1.0, 9.0)
+    assert range_of(call("divide", age, ten)) == (-1.8, 9.5)
+    assert range_of(call("integer_divide", ten, age)) is None
 
 
 def test_the_range_of_computed_values_is_paid_for_first() -> None:

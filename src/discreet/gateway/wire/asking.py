@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
+from sqlglot import exp
+
 from discreet.errors import DiscreetError
 from discreet.gateway.frames import Frame
 from discreet.gateway.wire.errors import refusal_in, refusal_of
@@ -22,10 +24,11 @@ from discreet.gateway.wire.shapes import (
     fields_said,
     layout,
     named_fields,
+    pg_type,
     rows_of,
 )
 from discreet.gateway.wire.text.parameters import Columns, Parameter, literals_of, parameters_of
-from discreet.gateway.wire.text.rewriting import ERRORS, Rewritten, rewritten
+from discreet.gateway.wire.text.rewriting import ERRORS, Item, Rewritten, rewritten
 from discreet.gateway.wire.text.statement import Statement
 from discreet.ledger.texts.record import read_guarantee
 
@@ -74,7 +77,9 @@ class Asker:
         """What a question would cost, and how large its error may be."""
         options = options_of(statement.comments, self._settings)
         asked = self._with_values(statement, values)
-        return await self._plan(asked, options)
+        plan = await self._plan(asked, options)
+        plan["text"] = "\n".join([plan["text"], *_whole_quotients(await self._fields_of(asked), asked.items)])
+        return plan
 
     async def _plan(self, asked: Rewritten, options: Options) -> dict[str, Any]:
         given = {name: value for name, value in options.arguments.items() if name in _OF_PLANS}
@@ -132,7 +137,8 @@ class Asker:
         return found
 
     async def _preview(self, asked: Rewritten, options: Options) -> Answered:
-        columns = self._shown(await self._fields_of(asked), asked, options)
+        fields = await self._fields_of(asked)
+        columns = self._shown(fields, asked, options)
         plan = await self._plan(asked, options)
         cost = plan.get("guarantee")
         said = [f"preview: this question would cost {cost}. No row is shown, and nothing was spent."]
@@ -143,6 +149,7 @@ class Asker:
         for one in plan.get("columns", ()):
             if one.get("error"):
                 said.append(f"preview: {one['name']} would be about ± {one['error']:,.6g}.")
+        said += _whole_quotients(fields, asked.items)
         return Answered(columns, [], tuple(Notice(one) for one in said))
 
     async def _rehearse(self, statement: Statement, asked: Rewritten, options: Options) -> Answered:
@@ -202,7 +209,7 @@ def _answered(body: bytes, asked: Rewritten, options: Options) -> Answered:
     table, facts, fields = answer_in(body)
     cells = layout(fields, asked.items, options.errors)
     columns = tuple(cell.column for cell in cells)
-    said = [_summary(facts), *facts["notes"]]
+    said = [_summary(facts), *facts["notes"], *_whole_quotients(fields, asked.items)]
     if options.errors == "notice":
         said += _errors_in_words(table, facts, fields, named_fields(fields, asked.items))
     return Answered(columns, rows_of(table, cells), tuple(Notice(one) for one in said))
@@ -222,6 +229,26 @@ def _summary(facts: Mapping[str, Any]) -> str:
     if facts["not_private"]:
         said.append("NOT PRIVATE")
     return "; ".join(said)
+
+
+def _whole_quotients(fields: Sequence[Field], items: Sequence[Item]) -> list[str]:
+    """That a noisy quotient is rounded to a whole number: a share of 0.57 is 0."""
+    names, wanted = named_fields(fields, items), [one for one in items if one.of not in ERRORS]
+    if len(wanted) != len(names):
+        return []
+    rounded = [
+        name
+        for name, place, one in zip(names, asked_fields(fields), wanted, strict=True)
+        if fields[place].noisy and pg_type(fields[place].type) == "int8" and _divides(one.tree)
+    ]
+    said = "is rounded as in PostgreSQL, where 7 / 2 is 3. Write 1.0 * 7 / 2 for 3.5."
+    return [f"{', '.join(rounded)}: the quotient of whole numbers {said}"] if rounded else []
+
+
+def _divides(tree: exp.Expression | None) -> bool:
+    """Whether numbers of the answer are divided, and not only values inside an aggregate."""
+    parts = () if tree is None else tree.walk(prune=lambda part: isinstance(part, exp.AggFunc | exp.Filter))
+    return any(isinstance(part, exp.Div) for part in parts)
 
 
 def _errors_in_words(table: Any, facts: Mapping[str, Any], fields: Sequence[Field], names: Sequence[str]) -> list[str]:

@@ -115,6 +115,11 @@ class Translator:
             return self._moved(node, node.expression, node.this)
         return self._checked(node, "add" if isinstance(node, exp.Add) else "subtract", node.this, node.expression)
 
+    def _quotient(self, node: exp.IntDiv) -> Expr:
+        """`//`: of integers it is rounded towards 0, and of other numbers it is `/`, as `/` is in PostgreSQL."""
+        whole = all(self(part).type == "integer" for part in (node.this, node.expression))
+        return self._checked(node, "integer_divide" if whole else "divide", node.this, node.expression)
+
     def _check_all_is_read(self, node: exp.Expression) -> None:
         args = node.args.items()
         given = {name for name, value in args if isinstance(value, exp.Expression) or value not in (None, False, [])}
@@ -418,7 +423,7 @@ ALLOWED: dict[type[exp.Expression], Rule] = {
     exp.Sub: Translator._sum,
     exp.Mul: _two("multiply"),
     exp.Div: _two("divide"),
-    exp.IntDiv: _two("integer_divide"),
+    exp.IntDiv: Translator._quotient,
     exp.Mod: _two("modulo"),
     exp.Pow: _two("power"),
     exp.Neg: _one("negate"),

@@ -1,7 +1,8 @@
 """From a question in the words of PostgreSQL to the question that the vault is asked: as little as possible is changed.
 
-Schemas before names of tables, `error(n)` and the like, and parameters are not for the vault. Everything else, comments
-included, is sent as it was written, so that errors point at the client's own text.
+Schemas before names of tables, `error(n)` and the like, and parameters are not for the vault. What `/` means in
+PostgreSQL is `//` there. Everything else, comments included, is sent as it was written, so that errors point at the
+client's own text.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ def _rewritten(statement: Statement, literals: Mapping[int, str], database: str)
     query, text = statement.query, statement.text
     assert query is not None
     edits = [*_without_schemas(query, database, text), *_dates(query, statement)]
+    edits += [Edit(one.start, one.end + 1, "//") for one in statement.tokens if kind_of(one) == "SLASH"]
     if sum(len(literals[number]) for number, _, _ in statement.parameters) > LONGEST:  # one may be used often
         raise Refusal(f"The question has more than {LONGEST:,} characters. Send shorter values.", state="54000")
     edits += [Edit(start, end + 1, literals[number]) for number, start, end in statement.parameters]

@@ -124,6 +124,11 @@ def _divide(first: Range, second: Range) -> Range:
     return _corners(lambda a, b: a / b)(first, second)
 
 
+def _divide_whole(first: Range, second: Range) -> Range:
+    low, high = _divide(first, second)
+    return float(math.trunc(low)), float(math.trunc(high))  # of infinity it is an error: nothing follows
+
+
 def _absolute(first: Range) -> Range:
     low = 0.0 if first[0] <= 0 <= first[1] else min(abs(first[0]), abs(first[1]))
     return low, max(abs(first[0]), abs(first[1]))
@@ -154,7 +159,7 @@ _RULES: dict[str, Callable[..., Range]] = {
     "subtract": lambda a, b: (a[0] - b[1], a[1] - b[0]),
     "multiply": _corners(lambda a, b: a * b if a and b else 0.0),
     "divide": _divide,
-    "integer_divide": _divide,
+    "integer_divide": _divide_whole,
     "modulo": _modulo,
     "negate": lambda a: (-a[1], -a[0]),
     "abs": _absolute,
