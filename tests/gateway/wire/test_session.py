@@ -544,6 +544,19 @@ def test_whole_numbers_are_divided_as_in_postgresql(client):
     assert refusal.position == 1 + len("SELECT 1 / 2, COUNT(*) FROM visits WHERE ")
 
 
+def test_numeric_without_digits_is_double(client):
+    """As in ROUND(AVG(x)::numeric, 2), which PostgreSQL needs. Names, texts and types with digits stay."""
+    text = "SELECT ROUND(AVG(cost)::numeric, 2) AS numeric, CAST(COUNT(*) AS decimal) / 7 FROM visits"
+    text += " WHERE city <> '::numeric'"
+    described = client.describe(text)
+    assert [column.type for column in described.columns[:2]] == ["float8", "float8"]
+    assert client.vault.calls[-1][1]["sql"] == text.replace("AVG(cost)::numeric", "AVG(cost)::DOUBLE").replace(
+        "AS decimal) /", "AS DOUBLE) //"
+    )
+    for cast in ("cost::numeric(9, 2)", "CAST(cost AS numeric(9, 2))"):
+        assert client.refused(f"SELECT AVG({cast}) FROM visits").state == "0A000"
+
+
 def test_a_share_that_is_rounded_to_a_whole_number_says_so(client):
     """Before and after it is bought. Values of rows and keys may be divided without a word."""
     few = "COUNT(*) FILTER (WHERE stays / 2 = 1)"

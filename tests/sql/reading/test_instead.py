@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import discreet as dp
@@ -65,6 +66,79 @@ def call_of(name: str) -> str:
 
 def answered(database: Any, text: str) -> Any:
     return database.plan(text, epsilon=1, delta=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code", "said", "instead"),
+    [
+        (
+            "SELECT city, COUNT(*) FROM visits WHERE COUNT(*) > 10 GROUP BY city",
+            "sql-misplaced-aggregate",
+            "HAVING COUNT(*) > 10",
+            "SELECT city, COUNT(*) FROM visits GROUP BY city HAVING COUNT(*) > 10",
+        ),
+        (
+            "SELECT AVG(COUNT(*)) FROM visits",
+            "sql-misplaced-aggregate",
+            "SELECT AVG(n) FROM (SELECT city, COUNT(*) AS n … GROUP BY city)",
+            "SELECT AVG(n) FROM (SELECT city, COUNT(*) AS n FROM visits GROUP BY city)",
+        ),
+        (
+            "SELECT MAX(note) FROM visits",
+            "sql-not-a-number",
+            "COUNT(DISTINCT note), or COUNT(*) with GROUP BY note. If it holds numbers: cast it to DOUBLE",
+            "SELECT COUNT(DISTINCT note), MAX(CAST(note AS DOUBLE)) FROM visits",
+        ),
+        (
+            "SELECT SUM(city) FROM visits",
+            "sql-not-a-number",
+            "COUNT(DISTINCT city), or COUNT(*) with GROUP BY city.\n",
+            "SELECT COUNT(DISTINCT city) FROM visits",
+        ),
+        (
+            "SELECT AVG(CAST(cost AS DECIMAL(9, 2))) FROM visits",
+            "sql-cast",
+            "CAST(x AS DOUBLE), or ROUND(x, 2)",
+            "SELECT AVG(CAST(cost AS DOUBLE)), AVG(ROUND(cost, 2)) FROM visits",
+        ),
+        (
+            "SELECT COUNT(*) FROM visits WHERE cost BETWEEN '30' AND '40'",
+            "sql-types",
+            "Write 30 without quotes.",
+            "SELECT COUNT(*) FROM visits WHERE cost BETWEEN 30 AND 40",
+        ),
+        (
+            "SELECT COUNT(*) FROM visits WHERE note IN (30)",
+            "sql-types",
+            "Write '30' in quotes.",
+            "SELECT COUNT(*) FROM visits WHERE note IN ('30')",
+        ),
+        (
+            "SELECT COUNT(*) FROM visits WHERE note > 30",
+            "sql-types",
+            "Cast one of them.",
+            "SELECT COUNT(*) FROM visits WHERE CAST(note AS INTEGER) > 30",
+        ),
+    ],
+)
+def test_the_way_out_of_a_refusal_is_one(clinic: Any, wrong: str, code: str, said: str, instead: str) -> None:
+    with pytest.raises(dp.DiscreetError) as refused:
+        answered(clinic.database, wrong)
+    assert refused.value.code == code
+    assert said in str(refused.value)
+    clinic.database.explain(instead, epsilon=1, delta=1e-6)
+
+
+def test_no_cast_of_the_person_is_suggested() -> None:
+    policy = {
+        "ledger": {"path": ":memory:", "epsilon": 1},
+        "unit": {"person": "rider"},
+        "tables": {"rides": {"source": pa.table({"rider": ["R1", "R2"]})}},
+    }
+    with pytest.raises(dp.DiscreetError) as refused:
+        answered(dp.connect(policy), "SELECT MAX(rider) FROM rides")
+    assert refused.value.code == "sql-not-a-number"
+    assert "Write COUNT(DISTINCT rider).\n" in str(refused.value)
 
 
 @pytest.mark.some_quick(26)

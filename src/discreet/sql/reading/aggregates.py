@@ -17,6 +17,7 @@ from discreet.sql.pricing.relation import DEFAULTS
 from discreet.sql.question import OPEN, Aggregate, AggregateKind, Measure, PairKind
 from discreet.sql.reading.parse import Text, span_of, unread_arguments
 from discreet.sql.reading.scope import Scope
+from discreet.sql.reading.translate import has_digits
 from discreet.sql.reading.values.domains import Work, declared_values, with_other
 from discreet.sql.reading.values.literals import literal
 from discreet.sql.reading.values.ranges import range_of
@@ -257,12 +258,23 @@ class Aggregates:
             self.sql.refuse(node, what, "Write SUM(x), or COUNT(DISTINCT x).", code="sql-distinct")
         value = self.scope.translate(of)
         if value.type not in ("integer", "number", "boolean"):
+            if value.type == "text":
+                self._refuse_text(node, default_name(of), value)
             far = isinstance(node, exp.Min | exp.Max) and value.type in ("date", "timestamp")
             instead = (
                 f"MIN and MAX are of numbers: count by date_trunc('month', {default_name(of)})." if far else _NUMBER
             )
             self.sql.unknown(node, f"{default_name(of)} is not a number. {instead}", code="sql-not-a-number")
         return value
+
+    def _refuse_text(self, node: exp.Expression, name: str, value: Expr) -> NoReturn:
+        """Refuse a text that is added up, or whose largest is asked for. Declarations say whether a cast can help."""
+        what = f"{name} is text and not a number. Write COUNT(DISTINCT {name})"
+        if isinstance(value, Ref) and (value.field == self.scope.relation.person or self._is_person(value)):
+            self.sql.unknown(node, f"{what}.", code="sql-not-a-number")
+        known = not isinstance(value, Ref) or has_digits(value.field)
+        cast = f" If it holds numbers: {_NUMBER[0].lower()}{_NUMBER[1:]}" if known else ""
+        self.sql.unknown(node, f"{what}, or COUNT(*) with GROUP BY {name}.{cast}", code="sql-not-a-number")
 
     def _known_range(self, node: exp.Expression, value: Expr) -> Range | None:
         """The range that follows from the declarations, or was found for this question. None if there is none."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NoReturn
 from sqlglot import exp
 
 from discreet.engines.duckdb.dialect import quote_text
-from discreet.sql.expressions import OPERATIONS, PARTS, UNITS, Call, Const, Expr, Field, Ref, call, fits
+from discreet.sql.expressions import OPERATIONS, PARTS, UNITS, Call, Const, Expr, Field, Ref, call, family, fits
 from discreet.sql.reading.instead import instead_of
 from discreet.sql.reading.parse import Text
 from discreet.sql.reading.values.literals import MONTHS, SECONDS, fold_numbers, later, moment_of, read_date
@@ -133,7 +133,7 @@ class Translator:
         what, instead = f"{name} is not supported.", instead_of(name, node)
         code = "sql-function"
         if isinstance(node, exp.AggFunc):
-            what, instead = f"{name} is not supported here.", "Aggregate in the SELECT list only."
+            what, instead = f"{name} is not supported here.", _instead_of_aggregate(node)
             code = "sql-misplaced-aggregate"
         elif isinstance(node, exp.Subquery | exp.Query | exp.Exists):
             what = "A query inside an expression is supported in WHERE, and in the SELECT list of a query in FROM."
@@ -161,7 +161,8 @@ class Translator:
         if not fits(op, args):
             self._check_dates(node, op, args)
             shown = ", ".join(arg.type for arg in args)
-            what = f"{_WRITTEN.get(op) or op.upper().replace('_', ' ')} is not defined for {shown}. Cast one of them."
+            instead = (op in _COMPARED and _with_other_quotes(op, args)) or "Cast one of them."
+            what = f"{_WRITTEN.get(op) or op.upper().replace('_', ' ')} is not defined for {shown}. {instead}"
             self.sql.unknown(node, what, code="sql-types")
         return fold_numbers(op, args) or call(op, *args, detail=detail)
 
@@ -350,8 +351,10 @@ class Translator:
     def _cast(self, node: exp.Cast) -> Expr:
         known = _TYPES.get(node.to.this)
         if known is None or node.to.expressions:
-            what = f"A cast to {node.to.sql()} is not supported."
-            self.sql.refuse(node, what, "Cast to INTEGER, DOUBLE or DATE.", code="sql-cast")
+            decimal = node.to.this == exp.DataType.Type.DECIMAL
+            what = f"A cast to {'DECIMAL' if decimal else node.to.sql()} is not supported."
+            instead = "Write CAST(x AS DOUBLE), or ROUND(x, 2)." if decimal else "Cast to INTEGER, DOUBLE or DATE."
+            self.sql.refuse(node, what, instead, code="sql-cast")
         kind, shown = known
         this = self(node.this)
         if isinstance(this, Const) and kind in ("date", "timestamp") and isinstance(this.value, str):
@@ -359,7 +362,7 @@ class Translator:
             if moment is None:
                 self._refuse_date(node, this.value)
             return Const(moment.date() if kind == "date" else moment, kind)
-        if isinstance(this, Ref) and this.type == "text" and kind in _WITH_DIGITS and not _has_digits(this.field):
+        if isinstance(this, Ref) and this.type == "text" and kind in _WITH_DIGITS and not has_digits(this.field):
             article = "an" if kind == "integer" else "a"
             what = f"No declared choice of {this.field.name} is {article} {kind}, and this is NULL for all of them."
             self.sql.refuse(node, what, "Use a column that has such values.", code="sql-cast")
@@ -379,10 +382,37 @@ class Translator:
         )
 
 
-def _has_digits(field: Field) -> bool:
+def has_digits(field: Field) -> bool:
     """Whether a text may be a number or a date in some row. Without declared choices it may."""
     known = None if field.choices is None else [one for one in (*field.choices, field.other) if one is not None]
     return known is None or any(any(map(str.isdigit, one)) or _SPECIAL.search(one.lower()) for one in known)
+
+
+def _instead_of_aggregate(node: exp.Expression) -> str:
+    """What to write instead of an aggregate where there is none: in WHERE, or in another aggregate."""
+    part: Any = node
+    above: Any = node.parent
+    while above is not None and not isinstance(above, exp.Select | exp.AggFunc):
+        part, above = above, above.parent
+    if isinstance(above, exp.AggFunc):
+        return "Aggregate in a query in FROM first: SELECT AVG(n) FROM (SELECT city, COUNT(*) AS n … GROUP BY city)."
+    if isinstance(part, exp.Where):
+        return "WHERE is for rows. Write a condition on groups in HAVING, after GROUP BY: HAVING COUNT(*) > 10."
+    return "Aggregate in the SELECT list, HAVING or ORDER BY."
+
+
+def _with_other_quotes(op: str, args: tuple[Expr, ...]) -> str:
+    """How a constant is written that is compared with a column: 30 and not '30' with numbers. Empty if it is none, and
+    for the order of texts, in which '9' is after '10'.
+    """
+    values = [arg.value for arg in args if isinstance(arg, Const) and arg.value is not None]
+    kinds = {family(arg) for arg in args if not isinstance(arg, Const)}
+    texts = [one for one in values if isinstance(one, str) and re.fullmatch(r"-?\d{1,15}(\.\d{1,15})?", one, re.ASCII)]
+    numbers = [one for one in values if isinstance(one, int | float) and not isinstance(one, bool)]
+    if texts and kinds == {"numbers"}:
+        return f"Write {texts[0]} without quotes."
+    in_order = op in ("lt", "le", "gt", "ge")
+    return f"Write '{numbers[0]}' in quotes." if numbers and kinds == {"text"} and not in_order else ""
 
 
 def _one(op: str) -> Rule:

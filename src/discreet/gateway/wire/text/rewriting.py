@@ -1,8 +1,8 @@
 """From a question in the words of PostgreSQL to the question that the vault is asked: as little as possible is changed.
 
-Schemas before names of tables, `error(n)` and the like, and parameters are not for the vault. What `/` means in
-PostgreSQL is `//` there. Everything else, comments included, is sent as it was written, so that errors point at the
-client's own text.
+Schemas before names of tables, `error(n)` and the like, and parameters are not for the vault. What `/` and NUMERIC mean
+in PostgreSQL is `//` and DOUBLE there. Everything else, comments included, is sent as it was written, so that errors
+point at the client's own text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from discreet.gateway.wire.format.values import Refusal
 from discreet.gateway.wire.text.statement import Statement
-from discreet.gateway.wire.text.texts import LONGEST, Edit, Edited, depths, kind_of
+from discreet.gateway.wire.text.texts import LONGEST, Edit, Edited, depths, kind_of, unquoted
 
 ERRORS = ("error", "low", "high")
 """The functions that show the error of a column, or an end of its interval."""
@@ -76,6 +76,7 @@ def _rewritten(statement: Statement, literals: Mapping[int, str], database: str)
     assert query is not None
     edits = [*_without_schemas(query, database, text), *_dates(query, statement)]
     edits += [Edit(one.start, one.end + 1, "//") for one in statement.tokens if kind_of(one) == "SLASH"]
+    edits += [Edit(one.start, one.end + 1, "DOUBLE") for one in _numerics(statement.tokens)]
     if sum(len(literals[number]) for number, _, _ in statement.parameters) > LONGEST:  # one may be used often
         raise Refusal(f"The question has more than {LONGEST:,} characters. Send shorter values.", state="54000")
     edits += [Edit(start, end + 1, literals[number]) for number, start, end in statement.parameters]
@@ -155,6 +156,20 @@ def _dates(query: exp.Expression, statement: Statement) -> Iterator[Edit]:
             kind = "DATE" if isinstance(node, exp.StrToDate) else "TIMESTAMP"
             written = statement.text[said.meta["start"] : said.meta["end"] + 1]
             yield Edit(node.meta["start"], close + 1, f"{kind} {written}")
+
+
+def _numerics(tokens: Sequence[Any]) -> Iterator[Any]:
+    """NUMERIC and DECIMAL in casts. With a number of digits they round, which the vault says how to write."""
+    words, callers = ["", *map(unquoted, tokens), ""], [""]
+    for number, token in enumerate(tokens, 1):
+        kind, before = kind_of(token), words[number - 1]
+        if kind == "L_PAREN":
+            callers.append(before)
+        elif kind == "R_PAREN" and callers[1:]:
+            callers.pop()
+        is_type = before == "::" or (before == "AS" and callers[-1] in ("CAST", "TRY_CAST"))
+        if kind == "DECIMAL" and is_type and words[number + 1] != "(":
+            yield token
 
 
 def column_name(item: exp.Expression, text: str) -> str:
