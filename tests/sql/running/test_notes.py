@@ -136,6 +136,62 @@ def test_a_value_that_is_not_declared_is_told_before_and_after(condition, said):
 
 
 @pytest.fixture(scope="module")
+def rides():
+    several = np.arange(3000)
+    day = pa.array(np.datetime64("2025-01-01") + several % 40).cast(pa.date32())
+    rows = pa.table(
+        {"rider": [f"R{n % 600}" for n in several], "day": day, "age": several % 40, "x": several % 9 * 1.0}
+    )
+    known = {"age": {"between": [0, 99]}, "day": {"between": ["2025-01-01", "2025-12-31"]}, "x": {"between": "auto"}}
+    policy = {"ledger": {"path": ":memory:", "epsilon": 1000, "delta": 1e-6}, "unit": {"person": "rider"}}
+    return dp.connect(policy | {"tables": {"rides": {"source": rows, "rows_per_person": 5, "columns": known}}})
+
+
+DAYS = "No value in the declared range of day, 2025-01-01 to 2025-12-31, meets the condition."
+AGES = "No value in the declared range of age, 0 to 99, meets the condition."
+ONE = "This asks about one person: the noise hides the answer by design."
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("day >= '2026-01-01'", [DAYS]),
+        ("EXTRACT(year FROM day) = 2024 AND 100 <= age", [DAYS, AGES]),
+        ("age BETWEEN 50 AND 40", [AGES]),
+        ("age IN (100, 101)", [AGES]),
+        ("age IN (99, 100) AND day <> '2026-01-01' AND age >= 99", []),
+        ("age > 99 OR day = '2025-01-01'", []),
+        ("NOT age > 99", []),
+        ("age > 99 AND 'R1' = rider", [AGES, ONE]),
+        ("rider = 'R1'", [ONE]),
+        ("rider IN ('R1')", [ONE]),
+        ("rider IN ('R1', 'R2') OR rider <> 'R3'", []),
+    ],
+)
+def test_a_condition_that_gets_nothing_is_told_before_and_after(rides, condition, said):
+    """Declarations and the statement decide."""
+    for text in (
+        f"SELECT COUNT(*) AS n FROM rides WHERE {condition}",
+        f"SELECT COUNT(*) FILTER (WHERE {condition}) AS n, SUM(CASE WHEN {condition} THEN age ELSE 0 END) FROM rides",
+        f"SELECT COUNT(*) AS n FROM (SELECT * FROM rides) AS q WHERE {condition}",
+    ):
+        assert rides.explain(text, epsilon=1).data.get("look_at", []) == said
+        notes = rides.sql(text, epsilon=1).notes
+        assert [note for note in notes if "in the declared range of" in note or "one person:" in note] == said
+
+
+def test_a_range_that_was_found_is_not_a_declared_one(rides):
+    """It was released, but an answer does not say more of it than before."""
+    for _ in range(2):
+        answer = rides.sql("SELECT AVG(x) AS m FROM rides WHERE x < 1000 AND x > -1000 AND NOT x > 1000", epsilon=5)
+        assert any(note.startswith("Found privately") for note in answer.notes)
+        beyond = "SELECT SUM(x) AS s, COUNT(*) FILTER (WHERE x > 1000) AS n FROM rides"
+        assert "look_at" not in rides.explain(beyond, epsilon=5).data
+        notes = rides.sql(beyond, epsilon=5).notes
+        assert not any("in the declared range of" in note for note in notes)
+
+
+@pytest.fixture(scope="module")
 def wards():
     choices = {"choices": ["x", "y"], "other": "rest"}
     named = {"choices": [f"ICD-{number}" for number in range(20_000)]}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from discreet.errors import InvalidArgument, NotAllowed
-from discreet.sql.expressions import Call, Const, Expr, Field, Origin, Ref, walk
+from discreet.sql.expressions import Call, Const, Expr, Field, Origin, Ref, conjuncts, walk
 from discreet.sql.plan import Plan
 from discreet.sql.pricing.centers import describe
 from discreet.sql.pricing.clipping import Clipping, has_one_sign, has_two_values
@@ -18,9 +18,11 @@ from discreet.sql.pricing.relation import PerPerson, Scan, Windowed, parts_of, p
 from discreet.sql.question import Measure, Question
 from discreet.sql.reading.aggregates import EXTREMES
 from discreet.sql.reading.suggested import did_you_mean
+from discreet.sql.reading.values.narrowing import may_hold
 from discreet.sql.reading.values.public_values import is_strict
 from discreet.sql.running.loss import Loss
 from discreet.sql.running.redrawn import has_extreme, has_rank
+from discreet.sql.schema import Found
 
 _NO_ERROR = "No ±"
 FOUND = "Found privately"
@@ -216,10 +218,14 @@ def _note_on_unknown_errors(table: Any, errors: Mapping[str, str], notes: Sequen
 
 
 def notes_on_values(question: Question) -> list[str]:
-    """Values that are compared with a column, and that it is not declared to have: mostly typing errors. Public tables
-    declare nothing.
+    """Conditions for which ε is probably spent on nothing: values that a column is not declared to have, which are
+    mostly typing errors, and questions about one person. Public tables declare nothing.
     """
     scans = [part for part in parts_of(question.relation) if isinstance(part, Scan) and not part.public]
+    return [*_notes_on_choices(question, scans), *_notes_on_ranges(question, scans), *_notes_on_one(question, scans)]
+
+
+def _notes_on_choices(question: Question, scans: Sequence[Scan]) -> list[str]:
     declared = {field.origin: field for scan in scans for field in scan.fields if field.choices is not None}
     compared = list(dict.fromkeys(one for one in _compared(question) if one[0] in declared))
     wrong = {
@@ -231,6 +237,46 @@ def notes_on_values(question: Question) -> list[str]:
     if more := len(named) - len(notes):
         notes.append(f"The same holds for {number_of(more, 'value')} more.")
     return notes
+
+
+def _notes_on_ranges(question: Question, scans: Sequence[Scan]) -> list[str]:
+    """Columns of whose declared range no value meets the conditions. Rows may have others, so it is not refused."""
+    declared = {field.origin: field for scan in scans for field in scan.fields if not field.found}
+    ranges = {of: one.between for of, one in declared.items() if one.between and not isinstance(one.between, Found)}
+    missed = {
+        field.origin: None
+        for together in _conditions(question)
+        for field in dict.fromkeys(field for condition in together for field in condition.fields())
+        if field.origin in ranges and not may_hold(field, ranges[field.origin], together)
+    }
+    named = {of: f"the declared range of {declared[of].name}, {format_bound(ranges[of])}," for of in missed}
+    return [f"No value in {one} meets the condition." for one in named.values()]
+
+
+def _notes_on_one(question: Question, scans: Sequence[Scan]) -> list[str]:
+    """Whether the column that says who owns a row is compared with one value."""
+    people = [*(scan.person for scan in scans), *(scan.blocks.person for scan in scans if scan.blocks is not None)]
+    named = {field.origin for field in people if field is not None and field.origin is not None}
+    asked = any(_names_one(condition, named) for together in _conditions(question) for condition in together)
+    return ["This asks about one person: the noise hides the answer by design."] if asked else []
+
+
+def _names_one(condition: Expr, columns: Collection[Origin]) -> bool:
+    match condition:
+        case Call(op="eq" | "in", args=(Ref(field=field), Const())) | Call(op="eq", args=(Const(), Ref(field=field))):
+            return field.origin in columns
+    return False
+
+
+def _conditions(question: Question) -> Iterator[list[Expr]]:
+    """The conditions that must all hold for a row to count: of WHERE, of a FILTER, and of SUM(CASE WHEN … END)."""
+    parts = [getattr(part, "condition", None) for part in parts_of(question.relation)]
+    for measure in question.measures:
+        match measure.value:
+            case Call(op="case", args=(condition, _, Const(value=None | 0))):
+                parts.append(condition)
+        parts.append(measure.where)
+    yield from (conjuncts(part) for part in parts if part is not None)
 
 
 def _note_on_value(field: Field, value: str) -> str:

@@ -38,6 +38,19 @@ def narrowed(field: Field, conditions: Iterable[Expr]) -> Field:
     return replace(field, between=(low, high), found=frozenset())
 
 
+def may_hold(field: Field, between: tuple[Any, Any], conditions: Iterable[Expr]) -> bool:
+    """Whether a value of a column in a range can meet all conditions, as far as comparisons with literals say."""
+    low, high = between
+    for condition in conditions:
+        if isinstance(condition, Call):
+            listed = _listed(field, condition)
+            if listed and not any(between[0] <= value <= between[1] for value in listed):
+                return False
+            for lower, value in _ends(field, condition):
+                low, high = (max(low, value), high) if lower else (low, min(high, value))
+    return bool(low <= high)
+
+
 def _listed(field: Field, condition: Call) -> tuple[Any, ...] | None:
     """The values in a condition `column IN (…)` or `column = …`."""
     if condition.op not in ("in", "eq") or field.type not in ("text", "integer", "number", "date", "timestamp"):
