@@ -14,6 +14,7 @@ from discreet.guarantees.guarantee import Guarantee
 
 NOT_PRIVATE = "NOT PRIVATE: made in test mode"
 """What everything says that was made with noise under control, in words and in pictures."""
+ANSWERED_BEFORE = "answered before, at no new cost"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +23,8 @@ class Release:
 
     If `replayed`, it was requested before: it is the stored answer, and cost nothing this time. `found` says which
     bounds were found privately for it, each a release of its own. `clipped` is the estimated part that is lost because
-    some people were scaled down. It is None if nobody was, because bounds are declared.
+    some people were scaled down. It is None if nobody was, because bounds are declared. With `left_now`, `remaining` is
+    what remains now, also if this was answered before: what remained to another account is not shown.
     """
 
     value: Any
@@ -32,6 +34,7 @@ class Release:
     replayed: bool = False
     found: tuple[str, ...] = ()
     clipped: float | None = None
+    left_now: bool = False
     _mechanism: Any = field(repr=False, default=None)
     _sizes: dict[str, int] = field(repr=False, default_factory=dict)
     _left: Callable[[], Guarantee | None] | None = field(repr=False, default=None)
@@ -63,12 +66,17 @@ class Release:
         """
         if self.receipt is None:
             return [str(self.guarantee), *self.marks(), *self._said]
-        left = f"{self.remaining or 'nothing'} {'remained when it was asked first' if self.replayed else 'remains'}"
+        left = left_in_words(self.remaining, then=self.left_then)
         return [left, f"receipt {self.receipt}", *self.marks(), *self._said]
+
+    @property
+    def left_then(self) -> bool:
+        """Whether `remaining` is what remained when this was asked first: since then, more may have been bought."""
+        return self.replayed and not self.left_now
 
     def marks(self) -> list[str]:
         """Notes that say that it was answered before, or that it is not private."""
-        marks = ["answered before, at no new cost"] if self.replayed else []
+        marks = [ANSWERED_BEFORE] if self.replayed else []
         return [*marks, NOT_PRIVATE] if self.not_private else marks
 
 
@@ -101,6 +109,11 @@ class Released:
     def not_private(self) -> bool:
         """Whether it was made in test mode."""
         return self.release.not_private
+
+
+def left_in_words(left: Guarantee | None, *, then: bool) -> str:
+    """What remains or, if that is from `then`, what remained when an answer was asked first."""
+    return f"{left or 'nothing'} {'remained when it was asked first' if then else 'remains'}"
 
 
 def below_title(released: Any) -> str:

@@ -207,3 +207,8 @@ class Link:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def answer_in(reply: Frame) -> dict[str, Any]:
+    """The answer in a reply, without whether it was bought before."""
+    return {name: value for name, value in json.loads(reply.body).items() if name != "replayed"}

@@ -397,7 +397,7 @@ def test_an_arrow_stream_without_the_facts_is_no_answer(database: Any) -> None:
         wrong.append({FACTS: json.dumps({key: value for key, value in facts.items() if key != name}).encode()})
     wrong.append({FACTS: json.dumps(facts | {"noisy": ["city"]}).encode()})
     wrong.append({FACTS: json.dumps(facts | {"exact": {"cost": "{}", "whole": "{}"}}).encode()})
-    accepted = {"guarantee", "remaining", "clipped"}  # they are not needed to show an answer
+    accepted = {"guarantee", "remaining", "left_now", "clipped"}  # they are not needed to show an answer
     for metadata in wrong:
         written = pa.BufferOutputStream()
         with pa.ipc.new_stream(written, table.schema.with_metadata(metadata)) as writer:
@@ -442,6 +442,12 @@ def test_the_token_is_nowhere(
 
 
 # --- other formats ------------------------------------------------------------------------------------------
+
+
+def test_json_says_whether_it_was_answered_before(database: Any) -> None:
+    said = [json_object(database.sql(f"{QUESTIONS['one']} WHERE cost < 9", epsilon=1), 0.95) for _ in range(2)]
+    assert [one["replayed"] for one in said] == [False, True]
+    assert said[0]["remaining"] == said[1]["remaining"]
 
 
 def test_json_and_csv(database: Any) -> None:

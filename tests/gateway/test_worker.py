@@ -16,7 +16,7 @@ from discreet.gateway.vault.snapshot import published
 from discreet.gateway.vault.worker import Worker
 
 from ..refusing import refuses
-from .house import COUNT, House
+from .house import COUNT, House, answer_in
 
 BOTH = "SELECT a.n + b.m AS x FROM (SELECT COUNT(*) AS n FROM visits) a, (SELECT SUM(cost) AS m FROM visits) b"
 CANARY = "zq7canary"
@@ -95,7 +95,7 @@ def test_a_version_is_a_copy_that_nobody_else_reads_and_answers_are_its_own(hous
     question = (f"{COUNT} WHERE cost < 9", {"epsilon": 0.1}, "ada", "json")
     first = lane.do_ask(*question)
     found, other = (opened("reader", version)[0].do_ask(*question) for version in ("1", "2"))
-    assert found.body == first.body
+    assert answer_in(found) == answer_in(first)
     assert other.header["bought"] is False
     copies = house.folder / "clinic.gateway.data"
     assert all(path.stat().st_mode & 0o077 == 0 for path in [copies, *copies.rglob("*")])

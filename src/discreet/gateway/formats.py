@@ -43,7 +43,7 @@ def _facts(answer: Answer, confidence: float) -> dict[str, Any]:
         "chosen": answer._chosen,
         "summed": {name: [bool(one) for one in rows] for name, rows in answer.summed.items()},
         "clipped": answer.clipped,
-        "replayed": answer.replayed,
+        "left_now": answer.release.left_now,
         "not_private": answer.not_private,
         "exact": {name: _exact(of) for name, of in (("cost", answer.cost), ("whole", answer.guarantee))},
         "left": None if answer.remaining is None else _exact(answer.remaining),

@@ -36,6 +36,7 @@ class RemoteAnswer(Answer):
             receipt=facts["receipt"],
             not_private=facts["not_private"] is True,
             replayed=facts["replayed"] is True,
+            left_now=facts.get("left_now") is True,
             _left=lambda: left,
         )
         shown = {*self.names, *self.noisy, *self._chosen, *self.summed, *(f"{name}_error" for name in self.noisy)}

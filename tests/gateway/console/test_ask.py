@@ -237,6 +237,8 @@ def test_an_answer_has_a_table_a_picture_and_its_facts(alice, answered):
     assert "Asking again is free" in page.text
     assert "ε = 0.3" in page.text
     assert answered.removeprefix("/answers/") in page.text
+    assert "<dt>Left when it was asked first</dt>" in page.text
+    assert "Left after it" not in page.text
 
 
 def test_only_ones_own_answers_are_shown(pages, house, alice, answered):

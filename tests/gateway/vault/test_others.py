@@ -16,8 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet.gateway.frames import packed, receive
+from discreet.gateway.remote_answer import RemoteAnswer
 
 from ..house import BY_CITY, COUNT, House
+from ..small_house import SmallHouse
 
 GATEWAY = 'answer_after = 0\nshare = "everyone"\n[gateway.limits]\nsession = 0.5'
 PARTS = (
@@ -51,6 +53,7 @@ def test_a_shared_answer_is_free_for_others_who_see_their_own_remaining(house):
     viewer, owner = house.open("vera", "viewer"), house.open("olga", "owner")
     sold = json.loads(house.ask(ada, key="k").body)
     assert sold["remaining"]["epsilon"] == pytest.approx(2.9)
+    sold |= {"replayed": True}
     assert json.loads(house.ask(ada).body) == sold  # now it is remembered, with what remained to ada
     for token, remaining in ((bea, 1), (viewer, None), (owner, 7.9), (bea, 1)):
         seen = json.loads(house.ask(token).body)
@@ -71,12 +74,24 @@ def test_a_shared_answer_is_free_for_others_who_see_their_own_remaining(house):
     assert json.loads(house.ask(ada).body) == sold
 
 
+def test_what_remains_with_the_answer_of_another_account_is_what_remains_now(tmp_path):
+    made = SmallHouse(tmp_path / "house", GATEWAY).start()
+    try:
+        ada, bea = made.open("ada"), made.open("bea", epsilon=1)
+        for token, replayed, then in ((ada, False, False), (ada, True, True), (bea, True, False)):
+            answer = RemoteAnswer.read(made.ask(token, format="arrow").body)
+            assert (answer.replayed, answer.release.left_then) == (replayed, then)
+            assert ("remained when it was asked first" in str(answer)) == then
+    finally:
+        made.stop()
+
+
 @pytest.mark.slow
 def test_what_the_owner_bought_is_shared_too(house):
     owner, cleo = house.open("otto", "owner"), house.open("cleo")
     sold = json.loads(house.ask(owner, "SELECT SUM(cost) AS owned FROM visits").body)
     seen = json.loads(house.ask(cleo, "SELECT SUM(cost) AS owned FROM visits").body)
-    assert seen == sold | {"remaining": {"epsilon": 3, "delta": 0}}
+    assert seen == sold | {"remaining": {"epsilon": 3, "delta": 0}, "replayed": True}
     assert not charged(house, "cleo")
 
 

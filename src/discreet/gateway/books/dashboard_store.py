@@ -80,9 +80,10 @@ class Tile:
 
 
 def released(body: bytes) -> tuple[bytes, str]:
-    """An answer as a tile keeps it, and its receipt: without what remained to whoever bought it."""
+    """An answer as a tile keeps it, and its receipt: without what is about whoever bought it, and not about the data."""
     content = json.loads(body)
-    content.pop("remaining", None)
+    for name in ("remaining", "replayed"):
+        content.pop(name, None)
     receipt = content.get("receipt")
     if not isinstance(receipt, str):
         raise InvalidArgument(

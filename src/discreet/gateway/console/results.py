@@ -57,7 +57,7 @@ class Result:
         self.count: int = answer.table.num_rows
         self.epsilon, self.left = _epsilon(answer.cost), _epsilon(answer.remaining)
         self.clipped = {name: share for name, share in answer.clipped.items() if share}
-        self.replayed = answer.release.replayed
+        self.left_then = answer.release.left_then
 
     @property
     def heads(self) -> list[Head]:

@@ -531,7 +531,7 @@ def _failure(reply: Frame) -> DiscreetError:
 
 
 def answer_frame(reply: Frame, **said: Any) -> Frame:
-    """An answer of a worker as it leaves the vault: the same for one that is new and one that was bought before."""
+    """An answer of a worker as it leaves the vault."""
     return Frame({"ok": True, "type": reply.header["type"], **said}, reply.body)
 
 

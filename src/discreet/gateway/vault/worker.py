@@ -128,8 +128,9 @@ class Worker:
     @staticmethod
     def _answer(asked: Prepared, key: str | None, form: str, options: Mapping[str, Any]) -> Frame:
         answer, ledger = asked.answer(key=key), asked.planner.ledger
-        kind, body = answer_format(answer, form, options.get("confidence", 0.95))
         own = not (isinstance(ledger, Replays) and ledger.found_elsewhere)
+        answer.release = replace(answer.release, left_now=not own)
+        kind, body = answer_format(answer, form, options.get("confidence", 0.95))
         said = {"ok": True, "type": kind, "receipt": answer.receipt, "own": own, "derived": bool(answer.derived_from)}
         return Frame(said, body)
 

@@ -31,6 +31,7 @@ from discreet.gateway.wire.text.parameters import Columns, Parameter, literals_o
 from discreet.gateway.wire.text.rewriting import ERRORS, Item, Rewritten, rewritten
 from discreet.gateway.wire.text.statement import Statement
 from discreet.ledger.texts.record import read_guarantee
+from discreet.releases import ANSWERED_BEFORE, left_in_words
 
 _MOST_REMEMBERED, _LONGEST_REMEMBERED = 200, 2**15
 _OF_PLANS = ("epsilon", "delta", "within", "confidence", "parts")
@@ -217,15 +218,16 @@ def _answered(body: bytes, asked: Rewritten, options: Options) -> Answered:
 
 def _summary(facts: Mapping[str, Any]) -> str:
     """What an answer cost, what remains, its receipt, and whether it was free."""
-    left = "nothing" if facts["left"] is None else str(read_guarantee(facts["left"]))
+    left = None if facts["left"] is None else read_guarantee(facts["left"])
+    remains = left_in_words(left, then=facts["replayed"] and not facts["left_now"])
     if facts.get("free"):
-        return f"{facts['free']}; {left} remains"
+        return f"{facts['free']}; {remains}"
     cost = facts["exact"]["cost"]
-    said = [f"cost {'nothing' if cost is None else read_guarantee(cost)}", f"{left} remains"]
+    said = [f"cost {'nothing' if cost is None else read_guarantee(cost)}", remains]
     if facts["receipt"] is not None:
         said.append(f"receipt {facts['receipt']}")
     if facts["replayed"]:
-        said.append("answered before, at no new cost")
+        said.append(ANSWERED_BEFORE)
     if facts["not_private"]:
         said.append("NOT PRIVATE")
     return "; ".join(said)

@@ -271,6 +271,7 @@ class Answer(Released):
             "guarantee": _numbers(self.cost),
             "remaining": None if left is None else _numbers(left),
             "receipt": self.receipt,
+            "replayed": self.replayed,
             **({"free": self.free} if self.free else {}),
             **({"derived_from": list(self.derived_from)} if self.derived_from else {}),
         }
