@@ -161,7 +161,8 @@ def test_the_same_question_again_costs_nothing_and_says_so(clinic: Path, run) ->
 @pytest.mark.slow
 def test_a_retry_with_a_key_costs_nothing(clinic: Path, run) -> None:
     first = run("query", clinic, QUESTION, "--epsilon", 1, "--key", "r1", "--format", "json")
-    assert run("query", clinic, QUESTION, "--epsilon", 1, "--key", "r1", "--format", "json") == first
+    again = run("query", clinic, QUESTION, "--epsilon", 1, "--key", "r1", "--format", "json")
+    assert (first.err, json.loads(again.out)) == (again.err, json.loads(first.out) | {"replayed": True})
     said = run("query", clinic, QUESTION, "--epsilon", 2, "--key", "r1")
     assert (said.status, said.out) == (2, "")
     assert "This key was used for another request" in said.err
@@ -171,7 +172,10 @@ def test_json_has_the_shape_of_the_tour(clinic: Path, run) -> None:
     said = run("query", clinic, QUESTION, "--epsilon", 0.5, "--format", "json")
     assert (said.status, said.err) == (0, "")
     answer = json.loads(said.out)
-    assert list(answer) == ["columns", "rows", "errors", "confidence", "guarantee", "remaining", "receipt"]
+    about = ["confidence", "guarantee", "remaining", "receipt", "replayed", "notes", "clipped", "not_private"]
+    assert list(answer) == ["columns", "rows", "errors", *about]
+    assert (answer["replayed"], answer["not_private"]) == (False, False)
+    assert any("not in the ±" in note for note in answer["notes"])
     assert answer["columns"] == ["city", "visits", "cost"]
     assert [row[0] for row in answer["rows"]] == ["Haifa", "Ljubljana"]
     assert [len(row) for row in answer["errors"]] == [3, 3]

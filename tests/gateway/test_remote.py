@@ -25,7 +25,7 @@ from discreet.errors import (
     ServiceUnavailable,
 )
 from discreet.gateway import RemoteAnswer, RemoteDatabase, remote
-from discreet.gateway.formats import FACTS, TYPES, answer_format
+from discreet.gateway.formats import FACTS, LONGEST_BESIDE, MORE_NOTES, TYPES, answer_format, facts_beside
 from discreet.gateway.frames import BadFrame, Frame, refusal
 from discreet.sql.running.written import json_object, json_text
 
@@ -450,10 +450,32 @@ def test_json_says_whether_it_was_answered_before(database: Any) -> None:
     assert said[0]["remaining"] == said[1]["remaining"]
 
 
+def test_what_is_said_beside_csv_fits_a_header(database: Any) -> None:
+    answer = database.sql(f"{QUESTIONS['one']} WHERE city = 'Kölnn'", epsilon=1)
+    said = facts_beside(answer)
+    assert said.isascii()
+    assert said.isprintable()
+    assert json.loads(said) == {
+        "receipt": answer.receipt,
+        "replayed": False,
+        "not_private": False,
+        "notes": [*answer.notes],
+    }
+    assert any("Kölnn" in note for note in answer.notes)
+    answer.notes = ("first", *answer.notes * 99)
+    short = facts_beside(answer)
+    assert len(short) <= LONGEST_BESIDE
+    assert (json.loads(short)["notes"][0], json.loads(short)["notes"][-1]) == ("first", MORE_NOTES)
+    answer.notes = ("a" * LONGEST_BESIDE,)
+    assert json.loads(facts_beside(answer))["notes"] == [MORE_NOTES]
+
+
 def test_json_and_csv(database: Any) -> None:
     answer = database.sql(QUESTIONS["groups"].replace("AS n", 'AS "+n"'), epsilon=1)
     kind, body = answer_format(answer, "json", 0.9)
     assert (kind, json.loads(body)) == (TYPES["json"], json.loads(json_text(json_object(answer, 0.9))))
+    assert json.loads(body)["notes"] == [*answer.notes]
+    assert json.loads(body)["clipped"] == answer.clipped
     kind, body = answer_format(answer, "csv", 0.95)
     lines = body.decode().split("\r\n")
     assert kind == "text/csv; charset=utf-8"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Literal
 
 from discreet.errors import InvalidArgument
@@ -19,6 +20,9 @@ TYPES: dict[str, str] = {
 """The content type of each format."""
 FACTS = b"discreet"
 """The key in the metadata of an Arrow schema under which everything but the rows is kept, as JSON."""
+LONGEST_BESIDE = 3000
+"""Characters of what is said beside CSV."""
+MORE_NOTES = "There are more notes. They are in the JSON of this answer, which is free."
 _IN_ROWS = ("rows", "errors", "low", "high")
 
 
@@ -34,17 +38,27 @@ def answer_format(answer: Answer, form: str, confidence: float) -> tuple[str, by
     raise InvalidArgument(f"format must be one of {', '.join(TYPES)}.", code="not-an-option")
 
 
+def facts_beside(answer: Answer) -> str:
+    """What is said about an answer whose form has no place for it, as JSON in ASCII for a header. If the notes are
+    long, the last ones are left out: proxies refuse long headers.
+    """
+    facts: dict[str, Any] = {"receipt": answer.receipt, "replayed": answer.replayed, "not_private": answer.not_private}
+    notes = [*([answer.free] if answer.free else []), *answer.notes]
+    kept = len(notes)
+    while kept and len(json.dumps(facts | {"notes": notes})) > LONGEST_BESIDE:
+        kept -= 1
+        notes = [*notes[:kept], MORE_NOTES]
+    return json.dumps(facts | {"notes": notes})
+
+
 def _facts(answer: Answer, confidence: float) -> dict[str, Any]:
     """Everything about an answer but its rows. Like the rows, all of it is released."""
     shown = {key: value for key, value in answer.as_json(confidence).items() if key not in _IN_ROWS}
     return shown | {
         "noisy": answer.noisy,
-        "notes": list(answer.notes),
         "chosen": answer._chosen,
         "summed": {name: [bool(one) for one in rows] for name, rows in answer.summed.items()},
-        "clipped": answer.clipped,
         "left_now": answer.release.left_now,
-        "not_private": answer.not_private,
         "exact": {name: _exact(of) for name, of in (("cost", answer.cost), ("whole", answer.guarantee))},
         "left": None if answer.remaining is None else _exact(answer.remaining),
     }

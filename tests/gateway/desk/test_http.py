@@ -130,6 +130,15 @@ def test_the_type_of_an_answer_is_that_of_the_vault(running: Running) -> None:
     running.verbs["ask"] = said(b"n\r\n3\r\n", "text/csv; charset=utf-8")
     reply = running.client.post("/v1/questions", json={"sql": "x"})
     assert (reply.headers["content-type"], reply.content) == ("text/csv; charset=utf-8", b"n\r\n3\r\n")
+    assert "discreet-facts" not in reply.headers
+
+
+def test_what_csv_has_no_place_for_is_in_a_header(running: Running) -> None:
+    facts = json.dumps({"replayed": True, "notes": ["The ± covers\r\nnoise."]})
+    header = {"ok": True, "type": "text/csv; charset=utf-8", "beside": facts}
+    running.verbs["ask"] = Frame(header, b"n\r\n3\r\n")
+    reply = running.client.post("/v1/questions", json={"sql": "x"})
+    assert (reply.content, json.loads(reply.headers["discreet-facts"])) == (b"n\r\n3\r\n", json.loads(facts))
 
 
 # --- what is not passed on ----------------------------------------------------------------------------------

@@ -345,7 +345,7 @@ def _without_noise(result):
     if "rows" in content:
         content["rows"] = [[one for one in row if isinstance(one, str)] for row in content["rows"]]
         content["errors"] = [[one is None for one in row] for row in content["errors"]]
-        content["receipt"] = None
+        content |= {"receipt": None, "notes": None, "clipped": None}
     for one in content.get("questions", ()):
         one.update(receipt=None, at=None)
     return result.is_error, result.content[0].text, json.dumps(content), len(result.content)

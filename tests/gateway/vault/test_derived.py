@@ -11,6 +11,7 @@ from discreet.exact.rational import LEDGER_UNIT
 from discreet.gateway.vault.asking import Asked
 from discreet.gateway.vault.clock import Lanes
 
+from ..house import answer_in
 from ..small_house import SmallHouse
 
 PARTS = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
@@ -93,11 +94,14 @@ def test_a_question_with_several_charges_runs_alone(house: Any, monkeypatch: pyt
 def test_what_is_remembered_is_the_very_same_question(house: Any) -> None:
     token, given = house.open("gina"), [{"epsilon": 0.1}, {"epsilon": 0.3}, {"epsilon": 0.1, "format": "csv"}]
     first = house.ask(token, TOTAL, **given[0])
-    assert house.ask(token, TOTAL, **given[0]).body == first.body  # found once, and remembered from then on
+    assert answer_in(house.ask(token, TOTAL, **given[0])) == answer_in(first)  # found once, and remembered from then on
     other, written = (house.ask(token, TOTAL, **one) for one in given[1:])
     assert json.loads(first.body)["receipt"] != json.loads(other.body)["receipt"]
     assert written.header["type"].startswith("text/csv")
-    assert house.ask(token, TOTAL, **given[1]).body == other.body
+    beside, again = json.loads(written.header["beside"]), json.loads(house.ask(token, TOTAL, **given[0]).body)
+    assert again["notes"]
+    assert beside == {name: again[name] for name in ("receipt", "replayed", "not_private", "notes")}
+    assert answer_in(house.ask(token, TOTAL, **given[1])) == answer_in(other)
     one, two = (Asked(sql=TOTAL, options={}, key=key) for key in ("a", "b"))
     assert one.digest != two.digest
     assert one.words == two.words

@@ -57,6 +57,8 @@ SAFE: tuple[tuple[bytes, bytes], ...] = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 """Headers of every reply."""
+FACTS_HEADER = b"discreet-facts"
+"""The header with what is said about an answer in CSV, which has no place for it."""
 TLS_ONLY = (b"strict-transport-security", b"max-age=31536000")
 
 
@@ -101,7 +103,8 @@ def reply_of(frame: Frame) -> Reply:
     """The reply of the vault over HTTP."""
     said = frame.header
     if said.get("ok") is True:
-        return Reply(200, str(said.get("type", "application/json")).encode("ascii"), frame.body)
+        beside = ((FACTS_HEADER, str(said["beside"]).encode("ascii")),) if "beside" in said else ()
+        return Reply(200, str(said.get("type", "application/json")).encode("ascii"), frame.body, beside)
     kind, code = str(said.get("kind", "")), str(said.get("code", ""))
     if kind not in OF_KINDS and code not in OF_CODES:
         return FAILED

@@ -96,6 +96,9 @@ _ANSWER = {
         "another account bought, what fits now."},
     "receipt": {"type": ["string", "null"], "description": "The entry of the ledger. GET it to read the answer again."},
     "replayed": {"type": "boolean", "description": "Whether it was answered before. If so, it cost nothing this time."},
+    "notes": _list("What the errors do not cover, and what else is known about the answer.", "string"),
+    "clipped": _object("The estimated part of a count or a sum that is lost to limits that were found, or null."),
+    "not_private": {"type": "boolean", "description": "Whether it was made in test mode."},
 }
 _SESSION = {
     "token": _TOKEN,
@@ -189,7 +192,8 @@ ROUTES: tuple[Route, ...] = (
         more="The ledger is charged before noise is drawn. The same question on the same data gets the same answer, "
         "for free. Every charged answer leaves a fixed time after the question arrived. With an Idempotency-Key, a "
         "request that is sent again is charged once. JSON is the object of `discreet query --format json`. In an "
-        "Arrow stream, the metadata of the schema has that object under `discreet`, without the rows.",
+        "Arrow stream, the metadata of the schema has that object under `discreet`, without the rows. With CSV, the "
+        "header Discreet-Facts has its notes, receipt and `replayed`, as JSON.",
         formats=True,
         takes={
             **QUESTION,

@@ -532,7 +532,8 @@ def _failure(reply: Frame) -> DiscreetError:
 
 def answer_frame(reply: Frame, **said: Any) -> Frame:
     """An answer of a worker as it leaves the vault."""
-    return Frame({"ok": True, "type": reply.header["type"], **said}, reply.body)
+    beside = {"beside": reply.header["beside"]} if "beside" in reply.header else {}
+    return Frame({"ok": True, "type": reply.header["type"], **beside, **said}, reply.body)
 
 
 def json_frame(content: Any) -> Frame:

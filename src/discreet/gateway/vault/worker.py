@@ -25,7 +25,7 @@ from discreet.datasets.prepared import Prepared
 from discreet.engines.duckdb.engine import memory_in_bytes
 from discreet.engines.engine import Engine
 from discreet.errors import DiscreetError, EngineFailed
-from discreet.gateway.formats import TYPES, answer_format
+from discreet.gateway.formats import TYPES, answer_format, facts_beside
 from discreet.gateway.frames import Frame, packed, receive, refusal, replied
 from discreet.gateway.isolation import harden
 from discreet.gateway.vault.planning import OWES, planned
@@ -132,6 +132,7 @@ class Worker:
         answer.release = replace(answer.release, left_now=not own)
         kind, body = answer_format(answer, form, options.get("confidence", 0.95))
         said = {"ok": True, "type": kind, "receipt": answer.receipt, "own": own, "derived": bool(answer.derived_from)}
+        said |= {"beside": facts_beside(answer)} if form == "csv" else {}
         return Frame(said, body)
 
     def do_prepare(self, sql: str, options: dict[str, Any], analyst: str, **_: Any) -> None:

@@ -272,6 +272,9 @@ class Answer(Released):
             "remaining": None if left is None else _numbers(left),
             "receipt": self.receipt,
             "replayed": self.replayed,
+            "notes": list(self.notes),
+            "clipped": self.clipped,
+            "not_private": self.not_private,
             **({"free": self.free} if self.free else {}),
             **({"derived_from": list(self.derived_from)} if self.derived_from else {}),
         }
