@@ -42,7 +42,7 @@ print(clinic.explain(question, epsilon=1), end="\n\n")
 
 answer = clinic.sql(question, epsilon=1)
 print(answer, end="\n\n")
-print("The estimated part of each column that is lost to the limits:", answer.clipped, end="\n\n")
+print("The estimated part of each count and sum that is lost to the limits:", answer.clipped, end="\n\n")
 
 print("The truth, which nobody may see if people are real. Piran has too few patients to be shown.\n")
 print(visits.group_by("city").aggregate([("cost", "count"), ("cost", "sum"), ("cost", "mean")]).to_pandas(), end="\n\n")

@@ -73,7 +73,9 @@ class RemoteAnswer(Answer):
 
     @property
     def clipped(self) -> dict[str, float | None]:
-        """For each noisy column, the estimated part that is lost because some people were scaled down."""
+        """For each noisy column that is a count or a sum, the estimated part that is lost because some people were
+        scaled down.
+        """
         return dict(self._facts["clipped"])
 
     def with_errors(self, confidence: float) -> Any:

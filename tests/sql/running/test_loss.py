@@ -125,6 +125,18 @@ def test_what_is_lost_is_said():
     assert any("estimated" in note for note in answer.notes)
 
 
+def test_only_counts_and_sums_say_which_part_of_them_is_lost():
+    """An average is not too low by the part of the rows that was scaled off."""
+    rows = {"pid": [0] * 300 + list(range(1, 601)), "x": [40.0] * 900}
+    policy = {"ledger": {"path": ":memory:", "epsilon": 1000}, "unit": {"person": "pid"}}
+    columns = "AVG(x) AS mean, SUM(x) / COUNT(*) AS ratio, STDDEV(x) AS spread, SUM(x) AS s, COUNT(*) AS n"
+    answer = dp.connect(policy | {"tables": {"t": {"source": pa.table(rows)}}}).sql(
+        f"SELECT {columns} FROM t", epsilon=50
+    )
+    assert {name for name, share in answer.clipped.items() if share is None} == {"mean", "ratio", "spread"}
+    assert all(0 <= answer.clipped[name] < 1 for name in ("s", "n"))
+
+
 def test_a_note_names_only_what_may_be_the_reason() -> None:
     """Nothing is declared, nobody is above the limit, and no number has a sign: then there are too few people."""
     policy = {"ledger": {"path": ":memory:", "epsilon": 100}, "unit": {"person": "pid"}}

@@ -114,8 +114,9 @@ class Answer(Released):
 
     @property
     def clipped(self) -> dict[str, float | None]:
-        """For each noisy column, the estimated part that is lost because some people were scaled down. None if bounds
-        are declared: then some rows are left out, and nothing measures how many.
+        """For each noisy column that is a count or a sum, the estimated part that is lost because some people were
+        scaled down. None for other columns, such as averages, which may be right although rows were lost. None if
+        bounds are declared, too: then some rows are left out, and nothing measures how many.
         """
         noisy = [output for output in self.question.outputs if output.name in self.noisy]
         return {output.name: self._columns.clipped(output.expr) for output in noisy}

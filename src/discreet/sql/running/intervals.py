@@ -234,11 +234,13 @@ class Columns:
         return np.asarray(self.noisy[part] - self.shown.unknown(part) * moved)
 
     def clipped(self, expr: Expr) -> float | None:
-        """The estimated part of a column that is lost to clipping. None if nothing was clipped."""
-        used = [self._by_field[field.id] for field in expr.fields() if field.id in self._by_field]
-        parts = [aggregate.parts[-1 if aggregate.kind in ("variance", "stddev", *PAIRS) else 0] for aggregate in used]
-        added = [part for part in parts if self.question.measures[part].is_added]
-        return None if self.loss is None or not added else max(map(self.loss.share, added))
+        """The estimated part of a count or a sum that is lost to clipping. None if nothing was clipped, and for other
+        columns: how far an average is off does not follow from what its sum and its count lost.
+        """
+        used = self._by_field.get(expr.field.id) if isinstance(expr, Ref) else None
+        if self.loss is None or used is None or used.kind not in ("count", "sum"):
+            return None
+        return self.loss.share(used.parts[0]) if self.question.measures[used.parts[0]].is_added else None
 
     def _isopened(self, part: int, band: Band) -> bool:
         """Whether an interval of a quantile has no end."""
