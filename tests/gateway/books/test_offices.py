@@ -122,6 +122,8 @@ def test_what_remains_is_said_in_questions(clinic: Clinic) -> None:
     assert clinic.do("budget", alice)["about"] == "about 3 questions with ε = 0.5"
     clinic.set(question_default=Fraction(1, 2), day=Fraction(2), session=Fraction(1, 4))
     assert clinic.do("budget", alice)["about"] == "about 3 questions with ε = 0.5, 0 of them in this session"
+    clinic.set(question_default=Fraction(1))
+    assert clinic.do("budget", alice)["about"] == "about 1 question with ε = 1, 0 of them in this session"
     assert clinic.do("budget", clinic.login("vera", "viewer"))["remaining"] is None
     assert clinic.do("budget", clinic.login("olga", "owner"))["remaining"]["epsilon"] == pytest.approx(9.5)
 

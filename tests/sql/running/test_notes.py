@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -252,3 +253,27 @@ def test_rare_values_are_told_before_and_after_where_limits_are_found(asked, may
     known = {"tables": {"t": {**people, "rows_per_person": 8}}}
     bounded = dp.connect({"ledger": ledger, "unit": {"person": "pid"}, **known})
     assert RARE not in bounded.explain("SELECT SUM(y) AS n FROM t", epsilon=50)
+
+
+@pytest.fixture(scope="module")
+def undeclared():
+    rows = {"pid": [n % 800 for n in range(2400)], "x": [float(n % 97) for n in range(2400)], "k": ["a", "b"] * 1200}
+    policy = {"ledger": {"path": ":memory:", "epsilon": 10**6}, "unit": {"person": "pid"}}
+    return dp.connect(policy | {"tables": {"t": {"source": pa.table(rows)}}})
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ("COUNT(*) AS n, MEDIAN(x) AS m", r"m uses at most \d+ rows of one person. All else is missing from it,"),
+        ("COUNT(*) AS n, COUNT(DISTINCT k) AS d", r"d uses at most \d+ different values? of one person."),
+        ("MEDIAN(x) AS a, SUM(x) AS s, MEDIAN(x) + COUNT(*) AS b", r"a and b use at most .* missing from them,"),
+        ("MEDIAN(x) AS m", r"The answer uses at most \d+ rows of one person. All else is missing from it,"),
+    ],
+    ids=["median", "distinct", "several", "alone"],
+)
+def test_only_columns_of_which_rows_are_missing_are_said_to_miss_some(undeclared, columns, said):
+    """People who are scaled down count with all their rows."""
+    notes = [note for note in undeclared.sql(f"SELECT {columns} FROM t", epsilon=50).notes if "at most" in note]
+    [note] = [note for note in notes if "missing from" in note]
+    assert re.match(said, note), note

@@ -162,9 +162,10 @@ def budget(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict
 def _about(office: Office, left: Fraction, standing: Mapping[str, Mapping[str, Fraction]]) -> str:
     """How many usual questions a remaining ε is, and how many of them the narrowest limit of the gateway allows now."""
     each = office.settings.question_default or check_epsilon(0.1)
-    said = f"about {left // each:,} questions with ε = {limits.shown(each)}"
+    many = left // each
+    said = f"about {many:,} question{'' if many == 1 else 's'} with ε = {limits.shown(each)}"
     now, name = min(((standing[name]["left"], name) for name in _NOW if name in standing), default=(left, ""))
-    return f"{said}, {now // each:,} of them {_NOW[name]}" if now // each < left // each else said
+    return f"{said}, {now // each:,} of them {_NOW[name]}" if now // each < many else said
 
 
 def _left(view: Ledger, as_of: int | None) -> Guarantee | None:

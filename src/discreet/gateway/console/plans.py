@@ -150,8 +150,8 @@ def _losses(part: Mapping[str, Any]) -> list[str]:
         missed = f" {limits['not_in_error']}" if limits["not_in_error"] else ""
         return [
             *used,
-            f"Limits on {' and '.join(limits['of'])} of one person are found privately, so that {limits['in_words']} "
-            f"have more. These people are scaled down. The ± includes an estimate of what is lost.{missed}",
+            f"Limits on {' and '.join(limits['of'])} of one person are found privately, to be exceeded by "
+            f"{limits['in_words']}. Who has more is scaled down. The ± includes an estimate of what is lost.{missed}",
         ]
     said = []
     if first := part.get("found_first"):

@@ -94,7 +94,7 @@ def explain_plan(
         described["levels"] = f"{', '.join(named)}: parts of ε, and they add up"
     if limits := data.get("limits"):
         described["one person"] = (
-            f"has limits on {' and '.join(limits['of'])}, found so that {limits['in_words']} have more"
+            f"has limits on {' and '.join(limits['of'])}, found to be exceeded by {limits['in_words']}"
         )
     described |= {"noise": data["noise"], "cost": data["guarantee"]}
     if decided is not None:

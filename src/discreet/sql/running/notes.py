@@ -101,7 +101,10 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
             at_most += f" and {number_of(plan.bounds.groups, 'group')}"
         unit = plan.price.guarantee.protects
         who = "one person" if unit is None or unit.per is None else f"one person in one {unit.per}"
-        notes.append(f"The answer uses at most {at_most} of {who}. All else is missing from it, and not in the ±.")
+        named = _bounded_columns(plan)
+        uses = f"{' and '.join(named) or 'The answer'} {'use' if len(named) > 1 else 'uses'}"
+        it = "them" if len(named) > 1 else "it"
+        notes.append(f"{uses} at most {at_most} of {who}. All else is missing from {it}, and not in the ±.")
     if plan.question.levels:
         notes.append("The levels add up. A row without a key is the sum over all shown values of that key.")
         if plan.open_keys:
@@ -140,6 +143,21 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
                 f"{number_of(ahead, 'row')} more."
             )
     return (*notes, *_notes_on_shown(plan.question, plan.price.selection is not None or plan.bar is not None))
+
+
+def _bounded_columns(plan: Plan) -> list[str]:
+    """The columns that use only some rows of a person, where all rows count in others because people are scaled down.
+    Empty if the bounds hold for the whole answer.
+    """
+    measures = plan.question.measures
+    if plan.clipping is None or not any(measure.is_added for measure in measures):
+        return []
+    bounded = {
+        aggregate.field
+        for aggregate in plan.question.aggregates
+        if not all(measures[part].is_added for part in aggregate.parts)
+    }
+    return [output.name for output in plan.question.outputs if bounded.intersection(output.expr.fields())]
 
 
 def _note_on_loss(loss: Loss) -> str:

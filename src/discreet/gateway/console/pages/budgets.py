@@ -71,9 +71,8 @@ def forecast(course: Mapping[str, Any]) -> list[str]:
     said = []
     if course["typical"] and "epsilon" in course["left"]:
         number = int(left / course["typical"] + 1e-9)
-        said.append(
-            f"About {number:,} such questions are left, if each costs ε = {course['typical']:.3g} as the last ones did."
-        )
+        many = "1 such question is" if number == 1 else f"{number:,} such questions are"
+        said.append(f"About {many} left, if each costs ε = {course['typical']:.3g} as the last ones did.")
     if course["until"]:
         said.append(
             f"At the pace of the last 7 days, ε = {course['pace']:.3g} a day, it lasts until about {course['until']}."
