@@ -4,14 +4,17 @@ for on a terminal.
 
 from __future__ import annotations
 
+import datetime
 import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
@@ -291,3 +294,29 @@ def test_columns_that_can_only_be_counted_are_named(tmp_path: Path) -> None:
     fates = checking.check_policy(tmp_path / "policy.toml").fates["visits"]
     assert "can be counted, but not grouped or compared, because of their type: scan" in fates
     assert any(one.endswith("for a part of ε and δ: city") for one in fates)
+
+
+def test_only_groups_that_plans_do_not_know_are_shown_if_enough_people_have_them(tmp_path: Path) -> None:
+    columns = {
+        "day": {"type": "date", "between": [datetime.date(2024, 1, 1), datetime.date(2024, 12, 31)]},
+        "age": {"between": [0, 99]},
+        "member": {"type": "boolean"},
+        "city": {"choices": ["Haifa"]},
+        "model": {"type": "text"},
+        "seen": {"type": "date"},
+        "cost": {"type": "number", "between": [0, 99]},
+        "millis": {"type": "integer", "between": [0, 10**12]},
+        "size": {"type": "integer", "between": "auto"},
+    }
+    rows = {"id": [1], **{name: ["1"] for name in columns}}
+    pyarrow.csv.write_csv(pa.table(rows), tmp_path / "visits.csv")
+    tables = {"visits": {"source": str(tmp_path / "visits.csv"), "columns": {"id": {"type": "integer"}, **columns}}}
+    ledger = {"path": ":memory:", "epsilon": 9, "delta": 1e-6, "delta_per_question": 1e-8}
+    with closing(dp.connect({"ledger": ledger, "unit": {"person": "id"}, "tables": tables})) as database:
+        fates = checking._fates(database.schema.tables["visits"], database.engine)
+        [said] = [one for one in fates if "part of ε" in one]
+        asked = {name: f"SELECT {name}, COUNT(*) AS n FROM visits GROUP BY {name}" for name in columns}
+        plans = {name: database.explain(text, epsilon=1).data for name, text in asked.items()}
+    unknown = [name for name, plan in plans.items() if plan["groups"] is None]
+    assert unknown == ["model", "seen", "cost", "millis", "size"]
+    assert said.endswith(f": {', '.join(unknown)}")

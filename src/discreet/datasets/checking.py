@@ -27,7 +27,9 @@ from discreet.engines.engine import Engine
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.guarantees.guarantee import Approx
 from discreet.ledger import Ledger
-from discreet.sql.schema import Schema, Table
+from discreet.sql.expressions import Field
+from discreet.sql.reading.values.domains import declared_points
+from discreet.sql.schema import Column, Schema, Table, is_auto
 
 EPSILONS = (0.01, 0.1, 0.5)
 _MOST = 10**7
@@ -161,8 +163,14 @@ def _fates(table: Table, engine: Engine) -> Iterator[str]:
     if ranged := [column.name for column in columns if column.between is not None]:
         yield f"values outside their range count as its end, and NULL is left out of sums: {', '.join(ranged)}"
     grouped = [column for column in columns if column.name != table.person and column.type != "other"]
-    if free := [column.name for column in grouped if column.choices is None]:
-        yield f"groups without choices are shown if enough people have them, for a part of ε and δ: {', '.join(free)}"
+    if free := [column.name for column in grouped if not _has_known_groups(column)]:
+        yield f"groups that are not declared are shown if enough people have them, for a part of ε and δ: {', '.join(free)}"
+
+
+def _has_known_groups(column: Column) -> bool:
+    """Whether every group by a column is known: choices, a short range of dates or whole numbers, true and false."""
+    between = None if is_auto(column.between) else column.between
+    return declared_points(Field("", column.name, column.type, between, column.choices)) is not None
 
 
 # --- the budget ---------------------------------------------------------------------------------------------
