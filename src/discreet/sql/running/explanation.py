@@ -319,10 +319,10 @@ def _too_few_people(plan: Plan, output: Output, used: Sequence[Aggregate], confi
     in_limits = max((part["error_in_limits"] for part in parts if "error_in_limits" in part), default=None)
     if in_limits is None:
         return {}
-    said = f"of little use below {_people(plan, in_limits)}"
+    said = f"of little use below {_people(plan, in_limits)}{_IF_LESS}"
     if used[0].kind == "mean" and isinstance(output.expr, Ref):
         return {"in_words": f"depends on the data: {_in_deviations(plan, in_limits)}; {said}"}
-    return {"in_words": f"depends on the data: {said}{_IF_LESS}"}
+    return {"in_words": f"depends on the data: {said}"}
 
 
 def _in_deviations(plan: Plan, in_limits: float) -> str:
