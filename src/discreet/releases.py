@@ -23,8 +23,9 @@ class Release:
 
     If `replayed`, it was requested before: it is the stored answer, and cost nothing this time. `found` says which
     bounds were found privately for it, each a release of its own. `clipped` is the estimated part of counts and sums
-    that is lost because some people were scaled down. It is None if nobody was, because bounds are declared. With `left_now`, `remaining` is
-    what remains now, also if this was answered before: what remained to another account is not shown.
+    that is lost because some people were scaled down. It is None if nobody was, because bounds are declared. With
+    `left_now`, `remaining` is what remains now, also if this was answered before: what remained to another account is
+    not shown.
     """
 
     value: Any

@@ -164,7 +164,8 @@ def _fates(table: Table, engine: Engine) -> Iterator[str]:
         yield f"values outside their range count as its end, and NULL is left out of sums: {', '.join(ranged)}"
     grouped = [column for column in columns if column.name != table.person and column.type != "other"]
     if free := [column.name for column in grouped if not _has_known_groups(column)]:
-        yield f"groups that are not declared are shown if enough people have them, for a part of ε and δ: {', '.join(free)}"
+        named = ", ".join(free)
+        yield f"groups that are not declared are shown if enough people have them, for a part of ε and δ: {named}"
 
 
 def _has_known_groups(column: Column) -> bool:

@@ -80,7 +80,7 @@ class Tile:
 
 
 def released(body: bytes) -> tuple[bytes, str]:
-    """An answer as a tile keeps it, and its receipt: without what is about whoever bought it, and not about the data."""
+    """An answer as a tile keeps it, and its receipt: without what is about whoever bought it."""
     content = json.loads(body)
     for name in ("remaining", "replayed"):
         content.pop(name, None)

@@ -92,8 +92,11 @@ _ANSWER = {
     },
     "confidence": _number("The confidence with which each error holds."),
     "guarantee": {**_GUARANTEE, "description": "What the answer cost."},
-    "remaining": {"anyOf": [_GUARANTEE, {"type": "null"}], "description": "What still fitted when it was asked first: `GET /v1/budget` says what fits now. Of an answer that "
-        "another account bought, what fits now."},
+    "remaining": {
+        "anyOf": [_GUARANTEE, {"type": "null"}],
+        "description": "What still fitted when it was asked first: `GET /v1/budget` says what fits now. Of an answer "
+        "that another account bought, what fits now.",
+    },
     "receipt": {"type": ["string", "null"], "description": "The entry of the ledger. GET it to read the answer again."},
     "replayed": {"type": "boolean", "description": "Whether it was answered before. If so, it cost nothing this time."},
     "notes": _list("What the errors do not cover, and what else is known about the answer.", "string"),
