@@ -299,7 +299,7 @@ def test_columns_that_can_only_be_counted_are_named(tmp_path: Path) -> None:
 def test_only_groups_that_plans_do_not_know_are_shown_if_enough_people_have_them(tmp_path: Path) -> None:
     columns = {
         "day": {"type": "date", "between": [datetime.date(2024, 1, 1), datetime.date(2024, 12, 31)]},
-        "age": {"between": [0, 99]},
+        "age": {"type": "integer", "between": [0, 99]},
         "member": {"type": "boolean"},
         "city": {"choices": ["Haifa"]},
         "model": {"type": "text"},
