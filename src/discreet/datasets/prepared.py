@@ -13,12 +13,13 @@ from discreet.closing import Closed
 from discreet.errors import BudgetExhausted, DiscreetError, NotAllowed
 from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Guarantee
+from discreet.ledger.texts.exact import digest, exact_text
 from discreet.ledger.views import NotBought, Replays
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.reading.asked_first import Asked
 from discreet.sql.running.answer import Answer
-from discreet.sql.running.answering import answer_plan, foreseen, owed, unpaid
+from discreet.sql.running.answering import answer_plan, fingerprints, foreseen, owed, unpaid
 from discreet.sql.running.combined import CombinedAnswer, CombinedPlan, last_answer, rows_of_tables
 from discreet.sql.running.explanation import Explanation, explain_all, explain_free, explain_plan
 from discreet.sql.terms import QuestionOptions
@@ -68,6 +69,16 @@ class Prepared(Closed):
         depend on each other, so nothing in it is derived from earlier answers.
         """
         return owed(self.planner, plan, key, derives=False)
+
+    def fingerprint(self, sql: str) -> str:
+        """One name for what is measured and what it costs, however it is written. If that depends on what is asked
+        first, or cannot be told from something else, the text `sql` is a part of the name.
+        """
+        plans = [self.plan] if isinstance(self.plan, Plan) else getattr(self.plan, "plans", ())
+        names = [name for plan in plans for name in fingerprints(self.planner, plan)]
+        asks_first = isinstance(self.plan, CombinedPlan) and any(one.needs for one in self.plan.combination.questions)
+        text = [sql.strip()] if asks_first or not all(names) else []
+        return digest(exact_text(("question", names, text)))
 
     @property
     def finds_bounds(self) -> bool:

@@ -547,16 +547,16 @@ class Planner:
 
     def knows(self, bound: AutomaticBound, key: str | None) -> bool:
         """Whether a bound was found before, so that it costs nothing."""
-        return self.ledger.knows(**self._request(bound, key))
+        return self.ledger.knows(**self.request(bound, key))
 
     def find(self, bound: AutomaticBound, key: str | None) -> Release:
         """Find a bound: charge, read, draw, store."""
-        return through(lambda: bound.read(self.engine), ledger=self.ledger, **self._request(bound, key))
+        return through(lambda: bound.read(self.engine), ledger=self.ledger, **self.request(bound, key))
 
     def _found(self, bound: AutomaticBound) -> Any:
         return bound.value(self.find(bound, None).value)
 
-    def _request(self, bound: AutomaticBound, key: str | None) -> dict[str, Any]:
+    def request(self, bound: AutomaticBound, key: str | None) -> dict[str, Any]:
         """The request for a bound. Its retry key is derived from the key of the question."""
         details = []
         if bound.details is not None:

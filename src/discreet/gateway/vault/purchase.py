@@ -31,7 +31,7 @@ class Purchase:
         """What the question costs, and which parts it is charged to, as a reader says. A late question is charged like
         one that is answered: to these alone, if its lane read nothing else.
         """
-        self._owed, self._epsilon = said["owed"], Fraction(said["epsilon"])
+        self._owed, self._epsilon, self._name = said["owed"], Fraction(said["epsilon"]), said["name"]
         parts, division = said["within"]
         whole = self._vault.view(self._caller)
         self._ledger = whole._within(*parts, division=division) if parts else whole
@@ -44,7 +44,7 @@ class Purchase:
         asked = self._asked
         self._reserved = limits.reserve(
             *(vault.store, vault.settings, self._caller, self._epsilon, vault.office.now()),
-            digest=asked.words,
+            digest=self._name,
             sql=asked.sql,
             agent=asked.agent,
             why=asked.why,

@@ -121,6 +121,7 @@ class Worker:
             asked = self._prepare(sql, options, self._database(analyst))
             owed = asked.owed(key=key)
         costs: dict[str, Any] = {"owed": [to_text(cost) for cost in owed], "epsilon": str(asked.epsilon_of(owed))}
+        costs["name"] = asked.fingerprint(sql)
         charged = asked.planner.ledger
         costs["within"] = [list(charged._parts), charged._division]
         return Frame({"ok": True, "bought": False, **costs, "planned": time.process_time() - begun})

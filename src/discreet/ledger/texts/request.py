@@ -154,6 +154,14 @@ def request_of(
     return Request(public_text(str(asked)), mechanism, content, fingerprint or None, key, known, old, question)
 
 
+def name_anytime(guarantee: Guarantee, identity: Identity, mechanism: Any, parts: tuple[str, ...]) -> str | None:
+    """One name for what is measured, under which declarations, by which mechanism, for which guarantee and from which
+    parts, whatever the version of the data. None if something else could have the same.
+    """
+    anytime = replace(identity, data_version="", lasting=True, before=None)
+    return request_of(guarantee, "", mechanism, None, anytime, parts=parts).request
+
+
 def _name_of(mechanism: Any) -> str:
     return mechanism if isinstance(mechanism, str) else repr(mechanism)
 

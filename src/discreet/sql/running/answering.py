@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from discreet.door import again, through
 from discreet.guarantees.guarantee import Guarantee
+from discreet.ledger.texts.request import name_anytime
 from discreet.releases import Release
 from discreet.rows.key_columns import KeyColumns, places_of
 from discreet.sql.estimates.around import Around, groups_around
@@ -150,6 +151,20 @@ def unpaid(planner: Planner, plan: Plan, key: str | None, *, derives: bool = Tru
     ):
         return []
     return [price.guarantee]
+
+
+def fingerprints(planner: Planner, plan: Plan) -> list[str | None]:
+    """One name for each release of a plan: what is measured, under which declarations, and what it costs, however it is
+    written and whatever the data are by now. None for one that cannot be told from others.
+    """
+    requests = [planner.request(bound, None) for bound in plan.automatic]
+    requests.append(
+        {**_request(planner, plan, None), "guarantee": plan.price.guarantee, "mechanism": plan.price.mechanism}
+    )
+    unit, parts = planner.ledger.protects, planner.ledger._parts
+    return [
+        name_anytime(one["guarantee"].stated_for(unit), one["identity"], one["mechanism"], parts) for one in requests
+    ]
 
 
 def foreseen(planner: Planner, plan: Plan) -> Decided | None:
