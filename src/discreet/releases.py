@@ -40,6 +40,8 @@ class Release:
     _sizes: dict[str, int] = field(repr=False, default_factory=dict)
     _left: Callable[[], Guarantee | None] | None = field(repr=False, default=None)
     _said: tuple[str, ...] = field(repr=False, default=())
+    _remains: str = field(repr=False, default="")
+    """What remains in the words of a gateway, which knows more limits than the ledger."""
 
     @property
     def remaining(self) -> Guarantee | None:
@@ -67,7 +69,7 @@ class Release:
         """
         if self.receipt is None:
             return [str(self.guarantee), *self.marks(), *self._said]
-        left = left_in_words(self.remaining, then=self.left_then)
+        left = self._remains or left_in_words(self.remaining, then=self.left_then)
         return [left, f"receipt {self.receipt}", *self.marks(), *self._said]
 
     @property

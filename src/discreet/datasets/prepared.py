@@ -76,9 +76,10 @@ class Prepared(Closed):
         """
         plans = [self.plan] if isinstance(self.plan, Plan) else getattr(self.plan, "plans", ())
         names = [name for plan in plans for name in fingerprints(self.planner, plan)]
+        shares = [sorted((plan.terms.weights or {}).items()) for plan in plans]  # of what bounds are found for, too
         asks_first = isinstance(self.plan, CombinedPlan) and any(one.needs for one in self.plan.combination.questions)
         text = [sql.strip()] if asks_first or not all(names) else []
-        return digest(exact_text(("question", names, text)))
+        return digest(exact_text(("question", names, shares, text)))
 
     @property
     def finds_bounds(self) -> bool:
@@ -118,9 +119,17 @@ class Prepared(Closed):
             found += exactly(at)
         return min(found, self.epsilon)
 
-    def explain(self, confidence: float = 0.95, *, budget: bool = True, finds: bool = True) -> Explanation:
-        """What the answer would cost and how large its error may be, and with `budget` what would remain. If it `finds`
-        answers, those are named that imply it, or a part of it.
+    def explain(
+        self,
+        confidence: float = 0.95,
+        *,
+        budget: bool = True,
+        finds: bool = True,
+        owed: Sequence[Guarantee] | None = None,
+    ) -> Explanation:
+        """What the answer would cost and how large its error may be, and with `budget` what would remain, or why it
+        would be refused. If it `finds` answers, those are named that imply it, or a part of it. `owed` is what would be
+        charged now, if it is known.
         """
         ledger = self.planner.ledger if budget else None
         match self.plan:
@@ -128,9 +137,10 @@ class Prepared(Closed):
                 return explain_free(self.plan.free)
             case Plan():
                 decided = foreseen(self.planner, self.plan) if finds else None
-                return explain_plan(self.plan, ledger=ledger, confidence=confidence, decided=decided)
+                return explain_plan(self.plan, ledger=ledger, confidence=confidence, decided=decided, owed=owed)
         needs = [asked.needs for asked in self.plan.combination.questions]
-        return explain_all(self.plan.plans, needs, ledger=ledger, confidence=confidence)
+        charges = self.charges if owed is None else owed
+        return explain_all(self.plan.plans, needs, ledger=ledger, confidence=confidence, owed=charges)
 
     def _answers(self, combined: CombinedPlan, key: str | None) -> list[Answer]:
         """The answers of the questions in a statement. What an earlier one released is known to those that need it."""

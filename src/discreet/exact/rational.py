@@ -166,6 +166,16 @@ def significant(value: Fraction, *, up: bool, digits: int = 12) -> Fraction:
     return whole * unit
 
 
+def readable(value: Fraction | float, *, up: bool) -> float:
+    """A number ≥ 0 as people read it: six significant digits, rounded up for a cost, and down for what is left.
+
+    >>> readable(0.4999999999994351, up=True), readable(2.1500000000003747, up=False)
+    (0.5, 2.15)
+    """
+    exact = Fraction(f"{float(value):.12g}")  # 0.1 in binary is a little more than 0.1
+    return float(significant(exact, up=up, digits=6)) if exact > 0 else float(exact)
+
+
 def sqrt_up(value: Fraction) -> Fraction:
     """The square root of a rational ≥ 0: exact for squares, otherwise too large by less than one part in 2^64."""
     scaled = value.numerator * value.denominator

@@ -29,6 +29,8 @@ LONGEST_WAIT = 30.0
 PATIENCE = 600.0
 """Seconds until an answer, at most."""
 ARROW = "application/vnd.apache.arrow.stream"
+_REMAINS = "discreet-remains"
+"""The header with what remains after an answer, and which limit is nearest, as a JSON string."""
 _AGAIN = ("gateway-too-fast", "gateway-unavailable")
 """What passes by itself, so that the same request is sent again."""
 _KINDS: dict[str, type[DiscreetError]] = {
@@ -157,7 +159,8 @@ class RemoteDatabase(Closed):
     # --- requests -------------------------------------------------------------------------------------------
 
     def _answer(self, method: str, path: str, **given: Any) -> RemoteAnswer:
-        found = RemoteAnswer.read(self._send(method, path, **given).content)
+        reply = self._send(method, path, **given)
+        found = RemoteAnswer.read(reply.content, _remains_in(reply.headers))
         if found is None:
             raise _no_gateway(self.url)
         return found
@@ -235,6 +238,15 @@ def _no_gateway(url: str) -> ServiceUnavailable:
 
 
 # --- what is sent and received ------------------------------------------------------------------------------
+
+
+def _remains_in(headers: Mapping[str, str]) -> str:
+    """What remains in the words of the gateway. Empty if it does not say it."""
+    try:
+        found = json.loads(headers.get(_REMAINS, '""'))
+    except (ValueError, RecursionError):
+        return ""
+    return found if isinstance(found, str) else ""
 
 
 def _object(text: bytes) -> dict[str, Any] | None:

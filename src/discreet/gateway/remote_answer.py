@@ -19,7 +19,7 @@ from discreet.sql.running.answer import Answer
 class RemoteAnswer(Answer):
     """The released answer to a question, from a gateway. Its errors hold with `confidence`, which was asked for."""
 
-    def __init__(self, table: Any, facts: dict[str, Any]) -> None:
+    def __init__(self, table: Any, facts: dict[str, Any], remains: str = "") -> None:
         self.table, self._facts = table, facts
         self.confidence = float(facts["confidence"])
         self.free = str(facts.get("free", ""))
@@ -38,20 +38,21 @@ class RemoteAnswer(Answer):
             replayed=facts["replayed"] is True,
             left_now=facts.get("left_now") is True,
             _left=lambda: left,
+            _remains=remains,
         )
         shown = {*self.names, *self.noisy, *self._chosen, *self.summed, *(f"{name}_error" for name in self.noisy)}
         if not shown <= {*table.column_names}:
             raise ValueError
 
     @classmethod
-    def read(cls, stream: bytes) -> RemoteAnswer | None:
-        """The answer in an Arrow stream of a gateway. None if it is none."""
+    def read(cls, stream: bytes, remains: str = "") -> RemoteAnswer | None:
+        """The answer in an Arrow stream of a gateway, with what it says of what remains. None if it is none."""
         import pyarrow as pa
 
         try:
             table = pa.ipc.open_stream(stream).read_all()
             facts = json.loads((table.schema.metadata or {})[FACTS])
-            return cls(table.replace_schema_metadata(None), facts)
+            return cls(table.replace_schema_metadata(None), facts, remains)
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError, AttributeError, DiscreetError):
             return None
 

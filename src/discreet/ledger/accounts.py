@@ -226,21 +226,29 @@ def largest(accounts: Standing, like: Guarantee | None = None) -> Guarantee | No
 
 
 def refusal_of(
-    stated: Guarantee, standing: Standing, refused: str, *, of_analyst: bool, parts: int = 1
+    stated: Guarantee, standing: Standing, refused: str, *, of_analyst: bool, whole: Sequence[Guarantee] = ()
 ) -> BudgetExhausted:
-    """Why a charge is refused, and the largest release of its kind that every account would still accept. Of a request
-    of several parts, the first of which may fit alone, the largest release of any kind.
+    """Why a charge is refused, and the largest release of its kind that every account would still accept. Of a `whole`
+    request of several parts, the first of which may fit alone, the largest release of any kind.
     """
-    rule, remaining = standing[refused].rule, largest(standing, stated if parts == 1 else None)
-    if parts == 1:
+    rule, remaining = standing[refused].rule, largest(standing, stated if len(whole) < 2 else None)
+    if len(whole) < 2:
         text = rule.refusal(stated, remaining)
     else:
         left = f"The largest that still fits is {remaining}" if remaining else "Nothing still fits"
-        text = f"The request, with its {parts} parts together, passes the limit of {rule.limit} (rule {rule.name!r}). "
-        text += f"Nothing was spent. {left}."
+        text = f"{_together(whole)} passes the limit of {rule.limit} (rule {rule.name!r}). Nothing was spent. {left}."
     if of_analyst:
         text += f" This is the limit of {'all analysts together' if refused == WHOLE else refused}."
     return BudgetExhausted(text, remaining=remaining)
+
+
+def _together(whole: Sequence[Guarantee]) -> str:
+    """A request of several parts, with the ε of all of them if it is their sum."""
+    losses = [None if one.infinite else one.largest_loss for one in whole]
+    known = [one for one in losses if one is not None]
+    if len(known) < len(losses):
+        return f"The request, with its {len(whole)} parts together,"
+    return f"{Pure(epsilon=sum(known))}, in {len(whole)} parts,"
 
 
 def check_same_kind(own: Rule, whole: Rule) -> None:

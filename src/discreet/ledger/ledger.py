@@ -345,14 +345,14 @@ class Ledger:
         return self._look(partial(self._after, guarantees))
 
     def _after(self, guarantees: Sequence[Guarantee], standing: Standing, find: FindOwns) -> Guarantee | None:
-        begun, many = (standing, find), len(guarantees)  # what first parts leave is not what the analyst has left
+        begun = standing, find  # what first parts leave is not what the analyst has left
         for guarantee in guarantees:
             stated = guarantee.stated_for(self.protects)
             costs = {name: account.rule.coordinates(stated) for name, account in standing.items()}
             charged, refused = accounts.charge_all(standing, costs, self._parts, self.protects, find, self._division)
             if refused:
                 seen, of_analyst = self._seen(*begun), bool(self._analyst)
-                raise accounts.refusal_of(stated, seen, refused[0], of_analyst=of_analyst, parts=many)
+                raise accounts.refusal_of(stated, seen, refused[0], of_analyst=of_analyst, whole=guarantees)
             standing = {name: one.account for name, one in charged.items()}
             find = partial(parts.with_owns, find, {name: one.owns for name, one in charged.items()})
         return accounts.largest(self._seen(standing, find))

@@ -87,7 +87,7 @@ def test_a_plan_says_what_would_stop_the_question(clinic_with: Callable[..., Cli
     assert hindrance(Fraction(0)) is hindrance(Fraction(3, 10)) is None
     assert hindrance(Fraction(4, 10)) == "Above ε = 0.3, a second person must approve. Asking files a request."
     assert hindrance(Fraction(51, 100)) == (
-        "Asked now, it would be refused: ε = 0.51 exceeds what is left for one question: ε = 0.5 of 0.5. Ask with a "
+        "Asked now, it would be refused: ε = 0.51 is too much: one question may cost at most ε = 0.5. Ask with a "
         "smaller ε."
     )
     reserve(clinic, alice, Fraction(3, 10))

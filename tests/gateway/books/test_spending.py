@@ -57,7 +57,7 @@ def test_a_charge_with_a_large_delta_of_its_own_has_a_cost(clinic: Clinic) -> No
     entry = view.charge(keys, asked=SQL)
     questions.note_question(clinic.store, "alice", entry.receipt, SQL, {}, clinic.time, version="v1", since=before)
     [found] = clinic.do("history", person("alice"))["questions"]
-    assert 0.2 < found["cost"] <= keys.epsilon_at(delta=1.01e-7)
+    assert 0.2 < found["cost"] <= keys.epsilon_at(delta=1.01e-7) * (1 + 1e-6)  # rounded up, for people
     assert clinic.do("spending", person("alice"))["typical"] == pytest.approx(found["cost"])
 
 

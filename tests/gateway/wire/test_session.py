@@ -183,7 +183,7 @@ def test_types_are_those_of_arrow():
 def test_notices(client):
     first, _, again = client.run(BY_CITY), client.run(COUNT), client.run(BY_CITY)
     assert said(first)[0].startswith("cost ε = 0.1; ε = 99.9 remains; receipt ")
-    then = said(first)[0].replace("remains", "remained when it was asked first")
+    then = said(first)[0].replace(" remains", " remained when it was asked first")
     assert said(again)[0] == then + "; answered before, at no new cost"
     assert list(first.rows) == list(again.rows)
     assert any("not in the ±" in one for one in said(first))

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from discreet.errors import InvalidArgument, NotAllowed
+from discreet.exact.rational import readable
 from discreet.gateway.books import questions
 from discreet.gateway.books.accounts import Account, find_account
 from discreet.gateway.books.offices import Office, page_of, verb
@@ -91,7 +92,7 @@ def costs_of(office: Office, account: str, role: str, found: Sequence[Question])
         made = [known[number] for number in numbers if number in known]
         paid = [charge.epsilon for charge in made if charge.analyst in own]
         free = 0.0 if one.receipt.startswith(questions.FREE) else None
-        cost = float(sum(paid)) if paid else free
+        cost = readable(float(sum(paid)), up=True) if paid else free
         if len(paid) > 1:  # what several entries amount to, each with a δ of its own, may be a bit more
             cost = min(cost or 0.0, one.options.get("epsilon", math.inf))
         costs.append(cost)

@@ -7,12 +7,13 @@ cannot exceed them together. The ledger's own limits stay the truth: these only 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from discreet.errors import BudgetExhausted, NotAllowed, ServiceUnavailable
-from discreet.exact.rational import LEDGER_UNIT, check_epsilon, round_down, round_up
+from discreet.exact.rational import LEDGER_UNIT, check_epsilon, exactly, readable, round_down, round_up
 from discreet.gateway.books import approvals, audit
 from discreet.gateway.books.agents import Agent
 from discreet.gateway.books.audit import microseconds
@@ -27,6 +28,11 @@ from discreet.ledger.stores.store import Execute
 PAUSE = 30 * 60.0
 """A session ends when its token has asked nothing for this many seconds."""
 _DAY = 86_400.0
+_ONE = "gateway-question-limit"
+_NOTHING = Fraction(1, 10**9)
+"""Less than this is what rounding has left."""
+NEAR = {"session": "in this session", "day": "today", "token": "with this token", "mcp": "in this session over MCP"}
+"""The limits of several questions, as an account is told which of them is nearest."""
 WHOLE = ""
 """The alert of the whole data set, next to those of accounts."""
 
@@ -92,7 +98,7 @@ def reserve(
             number = approvals.file_request(execute, caller, digest, sql, epsilon, now)
         else:
             made = state.add(epsilon, request)
-            details = {"sql": sql, "epsilon": shown(epsilon)}
+            details = {"sql": sql, "epsilon": f"{float(epsilon):.12g}"}
             details |= ({} if agent is None else {"via": "mcp"}) | ({"why": approvals.storable(why)} if why else {})
             audit.append(execute, now, caller.account, "asked", details)
     if made is None:  # raised after the request is stored
@@ -151,7 +157,9 @@ class _Window(NamedTuple):
     def exceeded_by(self, epsilon: Fraction, after: str = " ") -> str:
         """What is said of an ε that is more than is left. What happened to the budget is said `after` it."""
         rest, limit = Fraction(self.left, LEDGER_UNIT), self.limit or Fraction(0)
-        said = f"ε = {shown(epsilon)} exceeds what is left for {self.what}: ε = {shown(rest)} of {shown(limit)}."
+        said = f"ε = {shown(epsilon)} exceeds what is left for {self.what}: ε = {shown_left(rest)} of {shown(limit)}."
+        if self.code == _ONE:
+            said = f"ε = {shown(epsilon)} is too much: one question may cost at most ε = {shown(limit)}."
         return f"{said}{after}{self.remedy}"
 
     def refusal(self, epsilon: Fraction) -> BudgetExhausted:
@@ -215,7 +223,7 @@ class _State:
         said, token = self.settings, self.caller.epsilon
         pause = f"A new session begins after {PAUSE / 60:.0f} minutes without a question."
         found = [
-            _Window(said.question_most, 0, "one question", "Ask with a smaller ε.", code="gateway-question-limit"),
+            _Window(said.question_most, 0, "one question", "Ask with a smaller ε.", code=_ONE),
             _Window(said.day, self.day_spent, "this day", "A new day begins at 0:00 UTC.", code="gateway-day-limit"),
         ]
         if self.caller.token is not None:
@@ -280,16 +288,63 @@ def standing(
     }
 
 
+def remains(left: Guarantee | None, standing: Mapping[str, Mapping[str, Fraction]]) -> str:
+    """What remains of an account, and of it what a nearer limit leaves, with the name of that limit: ε = 2.05 remains,
+    0.05 of it today.
+    """
+    return f"{left_text(left)} remains{near_text(left, standing)}"
+
+
+def left_text(left: Guarantee | None) -> str:
+    """What remains of an account, alone."""
+    size = getattr(left, "epsilon", None)
+    if size is None:
+        return str(left or "nothing")
+    return f"ε = {shown_left(exactly(size))}" if exactly(size) >= _NOTHING else "nothing"
+
+
+def near_text(left: Guarantee | None, standing: Mapping[str, Mapping[str, Fraction]]) -> str:
+    """What is said after what remains of an account if another limit leaves less of it now: ", 0.05 of it today"."""
+    size, near = getattr(left, "epsilon", None), nearest(standing)
+    if left_text(left) == "nothing" or near is None or (size is not None and near[0] >= exactly(size)):
+        return ""
+    amount = f"{'ε = ' if size is None else ''}{shown_left(near[0])}" if near[0] >= _NOTHING else "nothing"
+    return f", {amount} of it {near[1]}"
+
+
+def nearest(standing: Mapping[str, Mapping[str, Fraction]]) -> tuple[Fraction, str] | None:
+    """What the limit of several questions leaves that leaves least, and its name."""
+    return min(((standing[name]["left"], said) for name, said in NEAR.items() if name in standing), default=None)
+
+
+def about(each: Fraction, left: Guarantee | None, standing: Mapping[str, Mapping[str, Fraction]]) -> str:
+    """How many questions with this ε a budget is, and how many of them the nearest limit allows now."""
+    whole = exactly(getattr(left, "epsilon", 0)) // each
+    said = f"about {whole:,} question{'' if whole == 1 else 's'} with ε = {shown(each)}"
+    near = nearest(standing)
+    return said if near is None or near[0] // each >= whole else f"{said}, {near[0] // each:,} of them {near[1]}"
+
+
 def hindrance(store: GatewayStore, settings: Settings, caller: Caller, epsilon: Fraction, now: float) -> str | None:
     """What would stop a question of this ε if it were asked now: a limit, or that a second person must approve it."""
     with store.read() as execute:
         window = _State(execute, settings, caller, now).exceeded(epsilon)
     above = settings.approve_above
     if window is not None:
-        return f"Asked now, it would be refused: {window.exceeded_by(epsilon)}"
+        return refused_now(window.exceeded_by(epsilon))
     if above is not None and epsilon > above:
         return f"Above ε = {shown(above)}, a second person must approve. Asking files a request."
     return None
+
+
+def refused_now(why: str) -> str:
+    """What a plan says of a question that would be refused, in the words of the refusal."""
+    return f"Asked now, it would be refused: {why}"
+
+
+def standing_after(standing: Mapping[str, Mapping[str, Fraction]], epsilon: Fraction) -> dict[str, dict[str, Fraction]]:
+    """What limits would leave after a question of this ε."""
+    return {name: {**one, "left": max(Fraction(0), one["left"] - epsilon)} for name, one in standing.items()}
 
 
 def _day_spent(execute: Execute, account: str, day: int) -> int:
@@ -306,8 +361,13 @@ def _set_day(execute: Execute, account: str, day: int, units: int) -> None:
 
 
 def shown(amount: Fraction) -> str:
-    """An ε for people, with up to 12 digits."""
-    return f"{float(amount):.12g}"
+    """An ε that is asked for or set, for people: with six digits, rounded up."""
+    return f"{readable(amount, up=True):.7g}"
+
+
+def shown_left(amount: Fraction) -> str:
+    """An ε that is left, rounded down: who asks for as much as this is not refused."""
+    return f"{readable(amount, up=False):.7g}"
 
 
 # --- alerts -------------------------------------------------------------------------------------------------

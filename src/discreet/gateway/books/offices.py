@@ -13,12 +13,12 @@ from functools import cached_property, wraps
 from typing import Any, cast
 
 from discreet.errors import InvalidArgument, NotAllowed
-from discreet.exact.rational import check_epsilon, exactly
+from discreet.exact.rational import check_epsilon, readable
 from discreet.gateway.books import accounts, approvals, audit, late, limits, policies, tokens
 from discreet.gateway.books.accounts import find_account
-from discreet.gateway.books.agents import read_agent
+from discreet.gateway.books.agents import SAID, read_agent
 from discreet.gateway.books.approvals import ApprovalRequest
-from discreet.gateway.books.plain import guarantee_numbers, time_text
+from discreet.gateway.books.plain import guarantee_numbers, left_numbers, time_text
 from discreet.gateway.books.policies import Proposal
 from discreet.gateway.books.store import GatewayStore, numbers_in_meta
 from discreet.gateway.books.tokens import ROLES, Caller, TokenRow, login_error
@@ -31,8 +31,6 @@ from discreet.ledger.reports.course import stage_at
 LONGEST_PAGE = 1000
 """The most lines of a record in one reply."""
 _PAGE = 100
-_NOW = {"session": "in this session", "day": "today", "token": "with this token", "mcp": "in this session over MCP"}
-"""The limits of several questions, as an account is told which of them is nearest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,10 +97,10 @@ def check_caller(caller: Caller | None, verb: str, roles: Collection[str], scope
 
 
 def check_arguments(verb: str, arguments: Mapping[str, Any], needs: Collection[str], may: Collection[str]) -> None:
-    """Refuse arguments that are missing or unknown."""
+    """Refuse arguments that are missing or unknown. What only the desk says is not named."""
     for name in arguments:
         if name not in needs and name not in may:
-            known = ", ".join((*needs, *may)) or "nothing"
+            known = ", ".join(one for one in (*needs, *may) if one not in SAID) or "nothing"
             raise InvalidArgument(f"{verb} has no argument {name!r:.80}. It takes {known}.", code="gateway-argument")
     for name in needs:
         if arguments.get(name) is None:
@@ -133,13 +131,17 @@ def me(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict[str
     """Who the caller is, and what they may do."""
     with office.store.read() as execute:
         stopped = _is_stopped(office, execute)
+    view, own = ledger_view(office, caller), dict[str, Any]()
+    if view is not None:
+        left = left_numbers(account_left(office, view))
+        own["account"] = {"limit": guarantee_numbers(view.limit), "left": left}
     return {
         "account": caller.account,
         "role": caller.role,
         "database": office.settings.name,
         "scopes": [scope for scope in tokens.SCOPES if scope in caller.scopes],
         "expires": None if caller.expires is None else time_text(caller.expires),
-        "limits": _as_numbers(limits.standing(office.store, office.settings, caller, office.now())),
+        "limits": own | _as_numbers(limits.standing(office.store, office.settings, caller, office.now())),
         "suspended": stopped,
     }
 
@@ -152,20 +154,17 @@ def budget(office: Office, caller: Caller, arguments: Mapping[str, Any]) -> dict
     found: dict[str, Any] = {"limit": None, "remaining": None, **_as_numbers(standing)}
     if view is None:
         return found | {"about": "this account asks nothing new"}
-    left = _left(view, office.as_of())
-    found |= {"limit": guarantee_numbers(view.limit), "remaining": guarantee_numbers(left)}
-    found["about"] = _about(office, Fraction(0) if left is None else exactly(getattr(left, "epsilon", 0)), standing)
+    left = account_left(office, view)
+    found |= {"limit": guarantee_numbers(view.limit), "remaining": left_numbers(left)}
+    found["remains"] = limits.remains(left, standing)
+    found["about"] = limits.about(office.settings.question_default or check_epsilon(0.1), left, standing)
     bits = late.promised_bits(office.store, office.settings.late_at_most)
     return found | {"promise": f"{view.limit} plus {bits:g} bits that times may have told"}
 
 
-def _about(office: Office, left: Fraction, standing: Mapping[str, Mapping[str, Fraction]]) -> str:
-    """How many usual questions a remaining ε is, and how many of them the narrowest limit of the gateway allows now."""
-    each = office.settings.question_default or check_epsilon(0.1)
-    many = left // each
-    said = f"about {many:,} question{'' if many == 1 else 's'} with ε = {limits.shown(each)}"
-    now, name = min(((standing[name]["left"], name) for name in _NOW if name in standing), default=(left, ""))
-    return f"{said}, {now // each:,} of them {_NOW[name]}" if now // each < many else said
+def account_left(office: Office, view: Ledger) -> Guarantee | None:
+    """What remains of a limit, as an account sees it now."""
+    return _left(view, office.as_of())
 
 
 def _left(view: Ledger, as_of: int | None) -> Guarantee | None:
@@ -203,7 +202,9 @@ def ledger_view(office: Office, caller: Caller) -> Ledger | None:
 
 
 def _as_numbers(standing: Mapping[str, Mapping[str, Fraction]]) -> dict[str, Any]:
-    return {name: {key: float(value) for key, value in one.items()} for name, one in standing.items()}
+    return {
+        name: {"limit": float(one["limit"]), "left": readable(one["left"], up=False)} for name, one in standing.items()
+    }
 
 
 # --- accounts -----------------------------------------------------------------------------------------------
@@ -231,7 +232,7 @@ def list_accounts(office: Office, caller: Caller, arguments: Mapping[str, Any]) 
                 "role": account.role,
                 "suspended": account.suspended,
                 "limit": None if view is None else guarantee_numbers(view.limit),
-                "remaining": None if view is None else guarantee_numbers(_left(view, as_of)),
+                "remaining": None if view is None else left_numbers(_left(view, as_of)),
                 "spent": None if view is None else _spent(view, last),
                 "tokens": valid.count(account.name),
                 "alert": None if view is None else alert(account.name, view),

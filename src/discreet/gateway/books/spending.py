@@ -14,7 +14,7 @@ from discreet.gateway.books import questions
 from discreet.gateway.books.accounts import CHARGED
 from discreet.gateway.books.histories import check_looks, costs_of, looks, whose
 from discreet.gateway.books.offices import Office, verb
-from discreet.gateway.books.plain import guarantee_numbers, time_text
+from discreet.gateway.books.plain import guarantee_numbers, left_numbers, time_text
 from discreet.gateway.books.tokens import Caller
 from discreet.guarantees.guarantee import NoLoss
 from discreet.ledger import Ledger
@@ -103,7 +103,7 @@ def _described(view: Ledger, stages: Sequence[Stage], last: int, now: float, typ
     until = now + lasts / pace * DAY if pace and lasts / pace < _LONGEST_FORECAST else None
     return {
         "limit": guarantee_numbers(limit),
-        "left": guarantee_numbers(left),
+        "left": left_numbers(left),
         "guarantee": to_text(whole),
         "spent": None if spent is None or isinstance(spent, NoLoss) else to_text(spent),
         "points": [{"at": time_text(one.at), "left": float(one.left), "limit": float(one.limit)} for one in stages],

@@ -252,7 +252,8 @@ def _content(frame: Frame) -> dict[str, Any]:
             code="gateway-answer-too-large",
         )
     found: dict[str, Any] = json.loads(frame.body)
-    return found
+    remains = frame.header.get("remains")
+    return found if remains is None else {**found, "remains": remains}
 
 
 def _result(tool: Tool, content: dict[str, Any]) -> CallToolResult:

@@ -12,6 +12,8 @@ from discreet.errors import DiscreetError, NotAllowed
 from discreet.gateway.frames import Frame
 
 PROBLEM = b"application/problem+json"
+REMAINS = b"discreet-remains"
+"""The header with what remains after an answer, and which limit is nearest, as a JSON string."""
 OF_CODES = {
     "gateway-login": 401,
     "gateway-not-bought": 402,
@@ -103,8 +105,10 @@ def reply_of(frame: Frame) -> Reply:
     """The reply of the vault over HTTP."""
     said = frame.header
     if said.get("ok") is True:
-        beside = ((FACTS_HEADER, str(said["beside"]).encode("ascii")),) if "beside" in said else ()
-        return Reply(200, str(said.get("type", "application/json")).encode("ascii"), frame.body, beside)
+        headers = [(FACTS_HEADER, str(said["beside"]).encode("ascii"))] if "beside" in said else []
+        if said.get("remains") is not None:
+            headers.append((REMAINS, json.dumps(str(said["remains"])).encode("ascii")))
+        return Reply(200, str(said.get("type", "application/json")).encode("ascii"), frame.body, tuple(headers))
     kind, code = str(said.get("kind", "")), str(said.get("code", ""))
     if kind not in OF_KINDS and code not in OF_CODES:
         return FAILED

@@ -56,6 +56,7 @@ _GUARANTEE = {
     "properties": {"epsilon": {"type": "number"}, "delta": {"type": "number"}},
     "required": ["epsilon", "delta"],
 }
+_LEFT = {**_GUARANTEE, "required": ["epsilon"]}
 _NUMBERS = {"type": "object", "additionalProperties": {"type": "number"}}
 _WHY = _text("Why, in a sentence. It is in the audit log.")
 _TOKEN = _text("The secret, shown this once. It is the bearer of later requests.")
@@ -91,11 +92,12 @@ _ANSWER = {
         "items": {"type": "array"},
     },
     "confidence": _number("The confidence with which each error holds."),
-    "guarantee": {**_GUARANTEE, "description": "What the answer cost."},
+    "guarantee": {**_GUARANTEE, "description": "What the answer cost, rounded up to six digits."},
     "remaining": {
-        "anyOf": [_GUARANTEE, {"type": "null"}],
-        "description": "What still fitted when it was asked first: `GET /v1/budget` says what fits now. Of an answer "
-        "that another account bought, what fits now.",
+        "anyOf": [_LEFT, {"type": "null"}],
+        "description": "The largest release that still fitted when it was asked first, rounded down: `GET /v1/budget` says "
+        "what fits now. Of an answer that another account bought, what fits now. Without delta, it has none: that says "
+        "nothing of the δ that is left. The header discreet-remains of a new answer names the nearest limit.",
     },
     "receipt": {"type": ["string", "null"], "description": "The entry of the ledger. GET it to read the answer again."},
     "replayed": {"type": "boolean", "description": "Whether it was answered before. If so, it cost nothing this time."},
@@ -140,7 +142,9 @@ ROUTES: tuple[Route, ...] = (
             "database": _text("The name of the data set, which is the database of clients of PostgreSQL."),
             "scopes": _list("What the token may do.", "string"),
             "expires": {"type": ["string", "null"], "description": "When the token ends."},
-            "limits": _object("The limits of the account."),
+            "limits": _object(
+                "The limit of the account (`account`), and those of questions, sessions, tokens and days."
+            ),
             "suspended": {"type": "boolean", "description": "Whether the account is suspended."},
         },
     ),
@@ -177,11 +181,16 @@ ROUTES: tuple[Route, ...] = (
             "columns": _list("Each column with its expected error."),
             "epsilon": _number("The cost ε of the whole question."),
             "bought": {"type": "boolean", "description": "Whether it was bought before, and is free now."},
-            "left": {"type": ["string", "null"], "description": "What remains now, in words."},
-            "fits": {"type": "boolean", "description": "Whether all of it fits what remains."},
+            "left": {"type": ["string", "null"], "description": "What remains now, in words, with the nearest limit."},
+            "remaining": {
+                "type": ["string", "null"],
+                "description": "What would remain after it, as `after` says. In a budget, `remaining` is now.",
+            },
+            "fits": {"type": "boolean", "description": "Whether all of it fits what is left to the account."},
             "hindrance": {
                 "type": ["string", "null"],
-                "description": "What would stop it now: a limit, or that a second person must approve it.",
+                "description": "What would stop it now, as the refusal says it: what is left to the account, another "
+                "limit, or that a second person must approve it.",
             },
             "after": {"type": ["string", "null"], "description": "What would remain after all of it, in words."},
             "spends": {"type": "boolean", "description": "Whether this account has a budget. Others see none."},
@@ -256,7 +265,8 @@ ROUTES: tuple[Route, ...] = (
         about="What remains of the budget",
         gives={
             "limit": _object("The limit of the account."),
-            "remaining": {"description": "The largest question that still fits, or null."},
+            "remaining": {"description": "The largest question that still fits now, rounded down, or null."},
+            "remains": _text("What remains now in words, with the nearest limit: ε = 2.05 remains, 0.05 of it today."),
             "day": {"description": "What remains of today's limit, or null."},
             "session": {"description": "What remains of the session's limit, or null."},
             "about": _text("How many questions that is, and how many of them a limit allows now."),

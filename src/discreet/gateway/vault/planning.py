@@ -10,12 +10,17 @@ from discreet.datasets.database import Database
 from discreet.datasets.prepared import Prepared
 from discreet.errors import BudgetExhausted, DiscreetError
 from discreet.guarantees.guarantee import Guarantee
+from discreet.ledger.texts.record import to_text
 from discreet.ledger.views import NotBought, Replays
 from discreet.sql.reading.suggested import suggestions
 from discreet.sql.running.answer import Answer
 
 OWES = "owes"
-"""In a plan, for the vault alone: the exact ε that the question would be charged now."""
+"""In a plan, for the vault alone: the exact ε that the question would be charged now, what is left now and after it,
+and what the ledger would say if it refused it.
+"""
+LEFT = "left_after"
+"""In the reply of a lane, for the vault alone: what remained after an answer that it bought."""
 _TRIED = 0.1
 """The ε with which a suggestion is planned if the question says how wrong it may be: its columns have other names."""
 
@@ -32,22 +37,28 @@ def planned(database: Database, sql: str, options: Mapping[str, Any], *, finds: 
             refused.more = {"instead": instead}  # type: ignore[attr-defined]
         raise
     spends = getattr(database.ledger, "spends", True)  # who has no budget is told nothing of that of the data set
-    explained = asked.explain(options.get("confidence", 0.95), budget=spends, finds=finds)
     left = database.planner.ledger.remaining
     bought = finds and is_bought(asked)
-    facts = {"epsilon": float(asked.epsilon), "bought": bought, "left": _shown(left), "text": str(explained)}
     owed = [] if bought else asked.owed() if finds else asked.charges
-    facts |= {"spends": spends, OWES: str(asked.epsilon_of(owed))}
-    after = _after(database, owed, left) if spends else {"fits": True, "after": None}
-    return {**explained.data, **facts, **after}
+    explained = asked.explain(options.get("confidence", 0.95), budget=spends, finds=finds, owed=owed)
+    after, exceeds = (left, None) if not spends or not owed else _after(database, owed)
+    facts = {"epsilon": float(asked.epsilon), "bought": bought, "text": str(explained), "spends": spends}
+    facts |= {"fits": exceeds is None, "left": _shown(left), "after": None if exceeds else _shown(after)}
+    facts[OWES] = {
+        "epsilon": str(asked.epsilon_of(owed)),
+        "left": None if left is None else to_text(left),
+        "after": None if after is None else to_text(after),
+        "exceeds": exceeds,
+    }
+    return {**explained.data, **facts}
 
 
-def _after(database: Database, owed: Sequence[Guarantee], left: Guarantee | None) -> dict[str, Any]:
-    """Whether what is owed fits together, and what would remain after it."""
+def _after(database: Database, owed: Sequence[Guarantee]) -> tuple[Guarantee | None, str | None]:
+    """What would remain after all that is owed, and why it is refused if it does not fit."""
     try:
-        return {"fits": True, "after": _shown(database.planner.ledger.after(*owed) if owed else left)}
-    except BudgetExhausted:
-        return {"fits": False, "after": None}
+        return database.planner.ledger.after(*owed), None
+    except BudgetExhausted as refused:
+        return None, str(refused)
 
 
 def _shown(guarantee: Guarantee | None) -> str | None:
@@ -62,7 +73,7 @@ def is_bought(asked: Prepared) -> bool:
         return not asked.owed()
     if not isinstance(asked.planner.ledger, Replays):  # another ledger would charge
         return False
-    with contextlib.suppress(NotBought):  # what the rest costs is known once its bounds are found
+    with contextlib.suppress(NotBought, BudgetExhausted):  # what the rest costs is known once its bounds are found
         asked.answer()
         return True
     return False

@@ -38,12 +38,12 @@ from discreet.gateway.frames import BadFrame, Frame, refusal, serve_frames
 from discreet.gateway.isolation import harden
 from discreet.gateway.oidc import Verifier
 from discreet.gateway.settings import Settings, load_settings
-from discreet.gateway.vault import tiles
+from discreet.gateway.vault import budgets, tiles
 from discreet.gateway.vault.asking import OPTIONS, Asked, read_options, read_question, text_of
 from discreet.gateway.vault.clock import Lanes, Slot
 from discreet.gateway.vault.counters import Counters
 from discreet.gateway.vault.inspection import INSPECTIONS
-from discreet.gateway.vault.planning import OWES
+from discreet.gateway.vault.planning import LEFT
 from discreet.gateway.vault.processes import Readers, error_in, without_places
 from discreet.gateway.vault.purchase import Purchase, account_of, late_error, note, spends, stopping_error
 from discreet.gateway.vault.remembered import Remembered
@@ -248,7 +248,8 @@ class Vault:
         """Answer a question: at once if it was bought before, otherwise at the end of its slot."""
         check_caller(caller, "ask", ROLES, "replay")
         with_cost = partial(read_question, arguments, self.settings)
-        return await self.answer(caller, await self._after_reading(caller, arguments, with_cost))
+        asked = await self._after_reading(caller, arguments, with_cost)
+        return await budgets.with_remains(self, caller, asked, await self.answer(caller, asked))
 
     async def answer(self, caller: Caller, asked: Asked) -> Frame:
         """The answer to a question. Those who ask the same at the same time share one."""
@@ -295,6 +296,7 @@ class Vault:
                 'it, or ask the owner for a longer time, such as answer_after = "10s".',
                 code="gateway-plan-time",
             )
+        budgets.check_fits(reply)
         return await self._buy(caller, asked, given, reply.header)
 
     def _forget(self, same: tuple[Any, ...], done: asyncio.Task[Frame]) -> None:
@@ -371,6 +373,7 @@ class Vault:
                 if found.header.get("ok") and found.header.get("bought") is not False:
                     raise _Bought(found)
                 if found.header.get("ok"):
+                    budgets.check_fits(found)
                     purchase.costs(found.header)
                     sent.update({name: newer[name] for name in ("until", "as_of")})  # the lane finds the same price
             await self.in_books(purchase.begin)
@@ -394,7 +397,7 @@ class Vault:
             raise late_error()
         if not slot.reply.header.get("ok"):
             raise _failure(slot.reply)
-        return answer_frame(slot.reply)
+        return answer_frame(slot.reply, **{LEFT: slot.reply.header[LEFT]})
 
     def _check_alerts_later(self, account: str) -> None:
         """See soon whether a limit is nearly used up, once for all questions that are asked until then."""
@@ -446,17 +449,7 @@ class Vault:
         others, _, _ = await self.in_books(self._others, account_of(caller))
         finds = "replay" in caller.scopes  # whether something was bought is for those who may see it
         reply = await self._read("plan", caller, sql=sql, options=options, others=others, finds=finds)
-        return await self._with_hindrance(caller, reply)
-
-    async def _with_hindrance(self, caller: Caller, reply: Frame) -> Frame:
-        """A plan with what would stop the question now: a limit of the gateway, or that somebody must approve it."""
-        header, said = dict(reply.header), None
-        epsilon, now = Fraction(header.pop(OWES)), self.office.now()
-        if spends(caller):
-            said = await self.in_books(limits.hindrance, self.store, self.settings, caller, epsilon, now)
-        plan = json.loads(reply.body) | {"hindrance": said}
-        plan["text"] += f"\n{said}" if said else ""
-        return Frame(header, json.dumps(plan, ensure_ascii=False).encode())
+        return await budgets.with_hindrance(self, caller, reply)
 
     async def _after_reading(self, caller: Caller, arguments: Mapping[str, Any], read: Callable[[], T]) -> T:
         """What is read of the arguments. If they do not say what a question may cost, it is refused first if it is one
@@ -479,7 +472,7 @@ class Vault:
         """What may be asked."""
         check_caller(caller, "tables", ROLES, "explain")
         check_arguments("tables", arguments, (), ())
-        return await self._read("tables", caller)
+        return await self._read("tables", caller, near=await self.in_books(budgets.near, self, caller))
 
     async def metrics(self, caller: Caller, arguments: Mapping[str, Any]) -> Frame:
         """Counts of requests and refusals for the owner's monitoring. Nothing in them depends on an answer."""

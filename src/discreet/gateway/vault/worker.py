@@ -13,7 +13,7 @@ import resource
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,13 @@ from discreet.datasets.policy import Policy, policy_in
 from discreet.datasets.prepared import Prepared
 from discreet.engines.duckdb.engine import memory_in_bytes
 from discreet.engines.engine import Engine
-from discreet.errors import DiscreetError, EngineFailed
+from discreet.errors import BudgetExhausted, DiscreetError, EngineFailed
 from discreet.gateway.formats import TYPES, answer_format, facts_beside
 from discreet.gateway.frames import Frame, packed, receive, refusal, replied
 from discreet.gateway.isolation import harden
-from discreet.gateway.vault.planning import OWES, planned
+from discreet.gateway.vault.planning import LEFT, OWES, planned
 from discreet.gateway.vault.snapshot import named, published
+from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Ledger
 from discreet.ledger.stores.store import IN_MEMORY
 from discreet.ledger.texts.record import to_text
@@ -115,7 +116,7 @@ class Worker:
         owed = asked.owed(key=key)
         if not owed or asked.finds_bounds:
             ledger.found_elsewhere = False
-            with contextlib.suppress(NotBought):
+            with contextlib.suppress(NotBought, BudgetExhausted):
                 return self._answer(asked, key, form, options)
         if others:  # whoever buys anything pays for all of it: a lane finds only what they bought themselves
             asked = self._prepare(sql, options, self._database(analyst))
@@ -124,6 +125,8 @@ class Worker:
         costs["name"] = asked.fingerprint(sql)
         charged = asked.planner.ledger
         costs["within"] = [list(charged._parts), charged._division]
+        if spends:
+            costs["exceeds"] = _refusal_of(charged, owed)
         return Frame({"ok": True, "bought": False, **costs, "planned": time.process_time() - begun})
 
     @staticmethod
@@ -134,6 +137,8 @@ class Worker:
         kind, body = answer_format(answer, form, options.get("confidence", 0.95))
         said = {"ok": True, "type": kind, "receipt": answer.receipt, "own": own, "derived": bool(answer.derived_from)}
         said |= {"beside": facts_beside(answer)} if form == "csv" else {}
+        if not isinstance(ledger, Replays):
+            said[LEFT] = None if answer.remaining is None else to_text(answer.remaining)
         return Frame(said, body)
 
     def do_prepare(self, sql: str, options: dict[str, Any], analyst: str, **_: Any) -> None:
@@ -180,9 +185,10 @@ class Worker:
         """The columns that an answer would have, without an ε."""
         return _json({"columns": [vars(column) for column in self._database(analyst, spends=spends).describe(sql)]})
 
-    def do_tables(self, analyst: str, spends: bool) -> Frame:
-        """What may be asked."""
-        return _json(self._database(analyst, spends=spends).tables.as_json())
+    def do_tables(self, analyst: str, spends: bool, near: str = "") -> Frame:
+        """What may be asked. `near` says which limit leaves less than the account."""
+        found = self._database(analyst, spends=spends).tables.as_json()
+        return _json({**found, "remains": f"{found['remains']}{near}"})
 
     def _database(self, analyst: str, others: Any = (), *, spends: bool = True) -> Database:
         """The database as an analyst sees it. The ledger of a lane says what it is about to charge."""
@@ -205,6 +211,17 @@ class Worker:
         reply = receive(self.link)
         if reply is None or reply.header.get("allowed") is not True:
             raise NotBought("This was refused before it was charged.")
+
+
+def _refusal_of(ledger: Ledger, owed: Sequence[Guarantee]) -> dict[str, Any] | None:
+    """How the ledger would refuse all that is owed: in the words of a plan, and before anybody is asked to approve it.
+    None if it fits.
+    """
+    try:
+        ledger.after(*owed)
+    except BudgetExhausted as refused:
+        return refusal(refused).header
+    return None
 
 
 def _opened(policy: Policy, opening: Mapping[str, Any]) -> Engine:

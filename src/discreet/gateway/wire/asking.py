@@ -128,13 +128,15 @@ class Asker:
             arguments["bought_only"] = True
         reply = await self._call("ask", arguments, asked, options)
         body, *last = statement.memory.get("answered", (b"",))
-        if last and body == reply.body and last[0] == options.errors:  # asked again: the same bytes are the same rows
+        remains = str(reply.header.get("remains", ""))
+        shown = (options.errors, remains)
+        if last and body == reply.body and last[0] == shown:  # asked again: the same bytes are the same rows
             again: Answered = last[1]
             return again
         if len(reply.body) > _LONGEST_REMEMBERED:  # others must not wait for it
-            return await asyncio.to_thread(_answered, reply.body, asked, options)
-        found = _answered(reply.body, asked, options)
-        statement.memory["answered"] = (reply.body, options.errors, found)
+            return await asyncio.to_thread(_answered, reply.body, asked, options, remains)
+        found = _answered(reply.body, asked, options, remains)
+        statement.memory["answered"] = (reply.body, shown, found)
         return found
 
     async def _preview(self, asked: Rewritten, options: Options) -> Answered:
@@ -205,25 +207,27 @@ class Asker:
         raise refusal
 
 
-def _answered(body: bytes, asked: Rewritten, options: Options) -> Answered:
+def _answered(body: bytes, asked: Rewritten, options: Options, remains: str) -> Answered:
     """An answer of the vault as rows, with what is said about it."""
     table, facts, fields = answer_in(body)
     cells = layout(fields, asked.items, options.errors)
     columns = tuple(cell.column for cell in cells)
-    said = [_summary(facts), *facts["notes"], *_whole_quotients(fields, asked.items)]
+    said = [_summary(facts, remains), *facts["notes"], *_whole_quotients(fields, asked.items)]
     if options.errors == "notice":
         said += _errors_in_words(table, facts, fields, named_fields(fields, asked.items))
     return Answered(columns, rows_of(table, cells), tuple(Notice(one) for one in said))
 
 
-def _summary(facts: Mapping[str, Any]) -> str:
-    """What an answer cost, what remains, its receipt, and whether it was free."""
+def _summary(facts: Mapping[str, Any], remains: str) -> str:
+    """What an answer cost, what remains, its receipt, and whether it was free. What the vault says `remains` names the
+    nearest limit.
+    """
     left = None if facts["left"] is None else read_guarantee(facts["left"])
-    remains = left_in_words(left, then=facts["replayed"] and not facts["left_now"])
+    left_then = left_in_words(left, then=facts["replayed"] and not facts["left_now"])
     if facts.get("free"):
-        return f"{facts['free']}; {remains}"
+        return f"{facts['free']}; {left_then}"
     cost = facts["exact"]["cost"]
-    said = [f"cost {'nothing' if cost is None else read_guarantee(cost)}", remains]
+    said = [f"cost {'nothing' if cost is None else read_guarantee(cost)}", remains or left_then]
     if facts["receipt"] is not None:
         said.append(f"receipt {facts['receipt']}")
     if facts["replayed"]:

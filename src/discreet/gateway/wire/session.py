@@ -322,7 +322,7 @@ class Session:
         """What the vault says about this account."""
         budget = await _json(self._vault, self._token, "budget")
         return {
-            "discreet.remaining": _amount(budget.get("remaining")),
+            "discreet.remaining": _left(budget),
             "discreet.limit": _amount(budget.get("limit")),
             "discreet.about": str(budget.get("about", "")),
             "discreet.account": self.settings.account,
@@ -454,6 +454,12 @@ def _check_allowed(statement: Statement) -> None:
 
 def _selected(found: Answered) -> Result:
     return Result(f"SELECT {len(found.rows)}", found.columns, found.rows, found.notices)
+
+
+def _left(budget: Mapping[str, Any]) -> str:
+    """What remains, and which limit is nearest: ε = 2.05, 0.05 of it today."""
+    remains = budget.get("remains")
+    return _amount(budget.get("remaining")) if remains is None else str(remains).replace(" remains", "", 1)
 
 
 def _amount(said: Any) -> str:

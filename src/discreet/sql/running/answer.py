@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet import html
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import exactly
+from discreet.exact.rational import exactly, readable
 from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee, NoLoss
 from discreet.releases import Release, Released
@@ -270,7 +270,7 @@ class Answer(Released):
             **self._json_ends(rows),
             "confidence": confidence,
             "guarantee": _numbers(self.cost),
-            "remaining": None if left is None else _numbers(left),
+            "remaining": None if left is None else _left_numbers(left),
             "receipt": self.receipt,
             "replayed": self.replayed,
             "notes": list(self.notes),
@@ -323,9 +323,15 @@ def receipts_text(receipts: Sequence[str]) -> str:
     return f"receipt{'s' * (len(listed) > 1)} {', '.join(listed)}" + (f" and {more} more" if more > 0 else "")
 
 
-def _numbers(guarantee: Guarantee) -> dict[str, float]:
-    delta = getattr(guarantee, "delta", 0)
-    return {"epsilon": float(guarantee.largest_loss or 0), "delta": float(exactly(delta))}
+def _numbers(guarantee: Guarantee, *, up: bool = True) -> dict[str, float]:
+    """The ε and δ of a guarantee as people read them: a cost is rounded up."""
+    found = {"epsilon": guarantee.largest_loss or Fraction(0), "delta": exactly(getattr(guarantee, "delta", 0))}
+    return {name: readable(value, up=up) for name, value in found.items()}
+
+
+def _left_numbers(left: Guarantee) -> dict[str, float]:
+    """What remains, rounded down. The largest release that fits has no δ: that says nothing of the δ that is left."""
+    return {name: value for name, value in _numbers(left, up=False).items() if value or name != "delta"}
 
 
 def _unsigned_zeros(values: Any) -> Any:

@@ -34,6 +34,7 @@ IMAGINED = (1_000, 100_000)
 IN_DEVIATIONS, IN_DEVIATIONS_L2 = 25, 6
 """How large the ± of an average mostly is at most, in standard deviations of its values: so many times the error in
 limits, over the number of people (`bench/sql/averages.py`). From 20 numbers on, limits are on squares."""
+_NO_FIT = "asked now, it would be refused:"
 _IF_LESS = " (several times as many if most add less)"
 _CAVEAT = """\
 Rows beyond these bounds are left out at random, and values outside their declared range are moved to its
@@ -68,12 +69,17 @@ class Explanation(str):
 
 
 def explain_plan(
-    plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0.95, decided: Decided | None = None
+    plan: Plan,
+    *,
+    ledger: Ledger | None = None,
+    confidence: float = 0.95,
+    decided: Decided | None = None,
+    owed: Sequence[Guarantee] | None = None,
 ) -> Explanation:
     """A plan explained in text: who is protected, bounds, noise, cost, the expected error, and how ε is divided.
-    `decided` says how earlier answers are used.
+    `decided` says how earlier answers are used, and `owed` what would be charged now, if not all of it.
     """
-    data = describe_plan(plan, ledger=ledger, confidence=confidence, decided=decided)
+    data = describe_plan(plan, ledger=ledger, confidence=confidence, decided=decided, owed=owed)
     described = {"protects": data["protects"]}
     if repeated := data["one_row"]:
         described["one row"] = f"in at most {repeated:,} joined rows"
@@ -106,9 +112,8 @@ def explain_plan(
         if not limits:
             described[""] = "(until then, errors are shown for public defaults)"
     if "fits" in data:
-        described["then"] = (
-            f"{data['remaining'] or 'nothing'} would remain" if data["fits"] else "does NOT fit the ledger"
-        )
+        remains = f"{data['remaining'] or 'nothing'} would remain"
+        described["then"] = remains if data["fits"] else f"{_NO_FIT} {data['hindrance']}"
     if wrong := data.get("look_at"):
         described["look at"] = " ".join(wrong)
     columns = [[c["name"], c["is"], _error_text(c)] for c in data["columns"]]
@@ -132,19 +137,29 @@ def explain_all(
     *,
     ledger: Ledger | None = None,
     confidence: float = 0.95,
+    owed: Sequence[Guarantee] = (),
 ) -> Explanation:
     """The questions that a statement combines, each explained, with the numbers of those that it needs the answers of.
-    What runs on their answers costs nothing.
+    What runs on their answers costs nothing. What is `owed` for all of them must fit together.
     """
     if not plans:
         explanation = Explanation(PUBLIC)
         explanation.data = {"questions": []}
         return explanation
-    each = [explain_plan(plan, ledger=ledger, confidence=confidence) for plan in plans]
+    each = [explain_plan(plan, confidence=confidence) for plan in plans]  # what remains is said once, after all
     heads = [f"Question {number} of {len(plans)}{_after(need)}" for number, need in enumerate(needs, 1)]
     texts = [f"{head}\n{'=' * len(head)}\n{text}" for head, text in zip(heads, each, strict=True)]
+    said: dict[str, Any] = {"questions": [text.data for text in each]}
+    if ledger is not None:
+        try:
+            left = ledger.after(*owed)
+            said |= {"fits": True, "remaining": left and str(left)}
+            texts.append(f"After all of it, {left or 'nothing'} would remain.")
+        except BudgetExhausted as refused:
+            said |= {"fits": False, "remaining": None, "hindrance": str(refused)}
+            texts.append(f"{_NO_FIT[:1].upper()}{_NO_FIT[1:]} {refused}")
     explanation = Explanation("\n\n".join(texts))
-    explanation.data = {"questions": [text.data for text in each]}
+    explanation.data = said
     return explanation
 
 
@@ -162,7 +177,12 @@ def _after(needs: Sequence[int]) -> str:
 
 
 def describe_plan(
-    plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0.95, decided: Decided | None = None
+    plan: Plan,
+    *,
+    ledger: Ledger | None = None,
+    confidence: float = 0.95,
+    decided: Decided | None = None,
+    owed: Sequence[Guarantee] | None = None,
 ) -> dict[str, Any]:
     """The same for other programs."""
     question, price, bounds = plan.question, plan.price, plan.bounds
@@ -209,9 +229,14 @@ def describe_plan(
     if ledger is None:
         return facts
     try:
-        left = _left(plan, ledger, decided)
-    except BudgetExhausted:
-        return facts | {"fits": False, "remaining": None, "limit": str(ledger.rule.limit)}
+        left = _left(plan, ledger, decided) if owed is None else ledger.after(*owed)
+    except BudgetExhausted as refused:
+        return facts | {
+            "fits": False,
+            "remaining": None,
+            "limit": str(ledger.rule.limit),
+            "hindrance": str(refused),
+        }
     return facts | {"fits": True, "remaining": left and str(left), "limit": str(ledger.rule.limit)}
 
 

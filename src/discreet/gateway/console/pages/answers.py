@@ -60,10 +60,12 @@ def link_to_ask(sql: str, options: Mapping[str, Any]) -> str:
 
 async def show_answer(visit: Visit, result: Result, **known: str) -> Reply:
     """The page of an answer. It is drawn in a thread, so that nobody else waits for a large one."""
+    if result.left is not None:
+        known["now"] = str((await visit.ask_vault("budget")).get("remains", ""))
     return await asyncio.to_thread(_shown, visit, result, **known)
 
 
-def _shown(visit: Visit, result: Result, *, sql: str, ask_link: str, at: str = "") -> Reply:
+def _shown(visit: Visit, result: Result, *, sql: str, ask_link: str, at: str = "", now: str = "") -> Reply:
     first = _first(visit)
     rows = result.rows(first)
     drawings = [result.chart(_title(sql), width) for width in (WIDE, NARROW)]
@@ -80,6 +82,7 @@ def _shown(visit: Visit, result: Result, *, sql: str, ask_link: str, at: str = "
         has_picture=drawings[0] is not None,
         sql=sql,
         at=at,
+        now=now.replace(" remains", "", 1),
         place=place,
         ask_link=ask_link,
     )
