@@ -202,7 +202,7 @@ def test_what_is_settled_late_is_charged_to_its_parts(tmp_path: Path, within: An
     store = GatewayStore(str(tmp_path / "clinic.gateway"))
     given: Any = {"view": lambda caller: ledger, "store": store, "office": SimpleNamespace(now=time.time)}
     caller: Any = SimpleNamespace(account="ada", role="owner")
-    costs = {"owed": [to_text(dp.Pure(epsilon=0.5, protects=unit))] * 2, "epsilon": "1", "within": within}
+    costs = {"owed": [to_text(dp.Pure(epsilon=0.5, protects=unit))] * 2, "epsilon": "1", "within": within, "name": ""}
     late = Purchase(SimpleNamespace(**given), caller, Asked(sql=COUNT, options={}), costs)  # type: ignore[arg-type]
     first = late._ledger.charge(dp.Pure(epsilon=0.5), asked="the first of two", key="k")
     late.settle(SimpleNamespace(reply=None, charging=[("k", None)]))  # type: ignore[arg-type]
