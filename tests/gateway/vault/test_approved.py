@@ -52,8 +52,8 @@ def test_the_same_question_is_approved_at_every_door(house, sql, options, reques
 
 
 OTHERS = {
-    "more ε": (COUNT, {"epsilon": 0.50001}),
-    "less ε": (COUNT, {"epsilon": 0.4}),
+    "more epsilon": (COUNT, {"epsilon": 0.50001}),
+    "less epsilon": (COUNT, {"epsilon": 0.4}),
     "other rows": (f"{COUNT} WHERE city = 'Koper'", {"epsilon": EPSILON}),
     "another column": ("SELECT SUM(cost) AS n FROM visits", {"epsilon": EPSILON}),
     "other groups": (BY_CITY, {"epsilon": EPSILON}),
