@@ -95,8 +95,8 @@ _ANSWER = {
     "guarantee": {**_GUARANTEE, "description": "What the answer cost, rounded up to six digits."},
     "remaining": {
         "anyOf": [_LEFT, {"type": "null"}],
-        "description": "The largest release that still fitted when it was asked first, rounded down: `GET /v1/budget` says "
-        "what fits now. Of an answer that another account bought, what fits now. Without delta, it has none: that says "
+        "description": "The largest release that still fitted when it was asked first, rounded down: `GET /v1/budget` "
+        "says what fits now. Of an answer that another account bought, what fits now. Without delta, it has none: that says "
         "nothing of the δ that is left. The header discreet-remains of a new answer names the nearest limit.",
     },
     "receipt": {"type": ["string", "null"], "description": "The entry of the ledger. GET it to read the answer again."},
