@@ -96,8 +96,8 @@ _ANSWER = {
     "remaining": {
         "anyOf": [_LEFT, {"type": "null"}],
         "description": "The largest release that still fitted when it was asked first, rounded down: `GET /v1/budget` "
-        "says what fits now. Of an answer that another account bought, what fits now. Without delta, it has none: that says "
-        "nothing of the δ that is left. The header discreet-remains of a new answer names the nearest limit.",
+        "says what fits now. Of an answer that another account bought, what fits now. Without delta, it has none: that "
+        "says nothing of the δ that is left. The header discreet-remains of a new answer names the nearest limit.",
     },
     "receipt": {"type": ["string", "null"], "description": "The entry of the ledger. GET it to read the answer again."},
     "replayed": {"type": "boolean", "description": "Whether it was answered before. If so, it cost nothing this time."},
