@@ -46,7 +46,7 @@ from discreet.sql.pricing.automatic_bounds import (
     without_ranges,
 )
 from discreet.sql.pricing.bounds import bounds_of, rows_known, validate_bounds
-from discreet.sql.pricing.centers import center_of, middle_of
+from discreet.sql.pricing.centers import middle_of, to_find_centers
 from discreet.sql.pricing.choice_of_noise import added_or_removed, choose_noise, shares_of, weights_of
 from discreet.sql.pricing.clipping import Clip, Clipping, clipping_of, share_centered, to_center
 from discreet.sql.pricing.found_rows import counts_values_only, rows_bound, support_bound, wants_rows
@@ -199,7 +199,7 @@ class Planner:
         """What a plan finds before its answer, in order."""
         question = plan.question
         found = list(self.column_bounds(missing, plan.each_bound))
-        found += [self.center_of_rows(plan, place) for place in range(len(question.uncentered))]
+        found += to_find_centers(question, self.schema.unit, plan.each_bound)
         found += [self.choice_of_keys(plan)] if plan.goal is not None else []
         found += [self.bound_on_rows(plan)] if self.wants_rows(question, plan.terms) else []
         found += [self.center_of_people(plan, part, None) for part in self.to_center(question, plan.terms)]
@@ -450,10 +450,6 @@ class Planner:
         terms, number = plan.terms, self._number_of_groups(plan.question, plan.terms)
         search = support_bound if counts_values_only(plan.question) else rows_bound
         return search(plan.question, self.schema.unit, number, terms.bounds, plan.each_bound, terms.epsilon)
-
-    def center_of_rows(self, plan: Plan, place: int) -> AutomaticBound:
-        """How the center of values is found whose squares are added."""
-        return center_of(plan.question, place, self.schema.unit, plan.each_bound)
 
     def center_of_people(self, plan: Plan, part: int, pairs: Pairs | None) -> AutomaticBound:
         """How the center of a mean is found. A plan that is only explained has no `pairs`, and reads nothing."""

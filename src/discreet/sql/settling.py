@@ -14,7 +14,7 @@ from discreet.sql.measuring.groups import ShownGroups
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.pricing.automatic_bounds import AutomaticBound, columns_to_find
-from discreet.sql.pricing.centers import FARTHEST
+from discreet.sql.pricing.centers import FARTHEST, center_of, number_at, spread_of
 from discreet.sql.pricing.clipping import Clip, with_centers
 from discreet.sql.pricing.found_rows import counts_values_only
 from discreet.sql.pricing.key_choice import with_shown
@@ -69,12 +69,13 @@ class _Settling:
 
     def _center_rows(self, question: Question, schema: Schema, chosen: Mapping[Origin, Any]) -> Question:
         """The question after the ranges of values are found whose squares it adds, or from which it chooses."""
-        ranges = {}
+        ranges, unit = {}, self.planner.schema.unit
         for place, value in enumerate(question.uncentered):
-            bound = self.planner.center_of_rows(replace(self.plan, question=question), place)
-            ranges[value] = self._find(bound)
-            _check_center(sum(ranges[value]) / 2)
-            self.found.append(f"{bound.what}: {sum(ranges[value]) / 2:.4g}")
+            bound = center_of(question, place, unit, self.plan.each_bound)
+            center = self._find(bound)
+            _check_center(number_at(center))
+            ranges[value] = self._find(spread_of(question, place, center, unit, self.plan.each_bound))
+            self.found.append(f"{bound.what}: {number_at(center):.4g}")
         return self.planner.read(self.plan.question.source, schema, ranges, chosen) if ranges else question
 
     def _bound_rows(self, question: Question) -> Bounds | None:

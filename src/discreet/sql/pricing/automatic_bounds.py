@@ -47,7 +47,8 @@ IMAGINED_GROUPS = 100
 class AutomaticBound:
     """One release: which bound is found, what is read for it, the noise, and how the bound follows from the noisy
     numbers. It also has the question it is found for, if it is of no use to another question, and in `details` all
-    that tells it apart from others of the same question.
+    that tells it apart from others of the same question. `people` is about how many need values near each other for it
+    to be found.
     """
 
     what: str
@@ -59,6 +60,7 @@ class AutomaticBound:
     question: Question | None = None
     stated: Guarantee | None = None
     details: Any = None
+    people: float | None = None
 
     @property
     def asked(self) -> str:
@@ -150,9 +152,10 @@ def _range(schema: Schema, origin: Origin, epsilon: Fraction) -> AutomaticBound:
     column = schema.tables[origin[0]].columns[origin[1]]
     relation = Names(schema).scan(schema.tables[origin[0]])
     bins = _bins(column)
-    bound = Sensitivity(_of_one(schema.unit), "L1", schema.unit, len(bins), grain=1)
-    noise = _whole(bound, epsilon)
+    bound = Sensitivity(moved_by_one(schema.unit), "L1", schema.unit, len(bins), grain=1)
+    noise = whole_noise(bound, epsilon)
     least = float(noise.error(SURE, values=len(bins)))
+    needed = least + float(noise.error(0.9))
 
     def read(engine: Engine) -> Any:
         found = dict(engine.rows(_count_in_bins(relation, column, engine)))
@@ -163,14 +166,25 @@ def _range(schema: Schema, origin: Origin, epsilon: Fraction) -> AutomaticBound:
     def value(noisy: Any) -> tuple[Any, Any]:
         seen = [bin for bin, count in zip(bins, np.asarray(noisy).tolist(), strict=True) if count > least]
         if (found := _ends(column, seen)) is None:
-            raise NotAllowed(
-                f"Too few people have values to find {what}. What was charged to find it stays charged. Spend more ε, "
-                "or have between declared for this column.",
-                code="too-few-people",
-            )
+            raise too_few("values", what, needed)
         return found
 
-    return AutomaticBound(what, relation, read, noise, bound, value)
+    return AutomaticBound(what, relation, read, noise, bound, value, people=needed)
+
+
+def too_few(values: str, what: str, needed: float) -> NotAllowed:
+    """Why a range was not found. How many people it needs follows from public numbers."""
+    return NotAllowed(
+        f"Too few people have {values} to find {what}: about {about(needed)} are needed whose values are near each "
+        "other, and half as many at twice the ε. What was charged to find it stays charged. Spend more ε, or have "
+        "between declared.",
+        code="too-few-people",
+    )
+
+
+def about(number: float) -> str:
+    """A number with two digits."""
+    return f"{float(f'{number:.2g}'):,.0f}"
 
 
 def _bins(column: Column) -> range:
@@ -224,7 +238,7 @@ def _edge(column: Column, bin: int, *, outer: bool) -> int | float:
 def _frequency(schema: Schema, origin: Origin, epsilon: Fraction) -> AutomaticBound:
     """The maximum number of rows that share a value. One row more or less changes it by at most one."""
     bound = Sensitivity(schema.unit.most_rows, "L1", schema.unit, grain=1)
-    noise = _whole(bound, epsilon)
+    noise = whole_noise(bound, epsilon)
     margin = float(noise.error(0.95))
 
     def read(engine: Engine) -> Any:
@@ -262,9 +276,9 @@ def groups_bound(
     by measure and relative to a group of average size. `noise_of` prices a bound.
     """
     most = min(bounds.groups, MOST_GROUPS)
-    people = Sensitivity(_of_one(unit), "L1", unit, most, grain=1)
-    rows = Sensitivity(_of_one(unit) * bounds.rows, "L1", unit, grain=1)
-    noise = Composed(mechanisms=(_whole(people, epsilon / 2), _whole(rows, epsilon / 2)))
+    people = Sensitivity(moved_by_one(unit), "L1", unit, most, grain=1)
+    rows = Sensitivity(moved_by_one(unit) * bounds.rows, "L1", unit, grain=1)
+    noise = Composed(mechanisms=(whole_noise(people, epsilon / 2), whole_noise(rows, epsilon / 2)))
     least = float(noise.mechanisms[0].error(0.95, values=most))
 
     def read(engine: Engine) -> Any:
@@ -334,12 +348,12 @@ def _typical(measure: Measure) -> float:
 # --- noise --------------------------------------------------------------------------------------------------
 
 
-def _of_one(unit: Unit) -> int:
+def moved_by_one(unit: Unit) -> int:
     """Each row of a unit, or one value of a person, is in one bin. If it is replaced, it leaves one and enters
     another.
     """
     return unit.most_rows * (1 if unit.neighbors == "add_or_remove" else 2)
 
 
-def _whole(bound: Sensitivity, epsilon: Fraction) -> Laplace:
+def whole_noise(bound: Sensitivity, epsilon: Fraction) -> Laplace:
     return Laplace(scale=significant(bound.exact / epsilon, up=True), step=1)
