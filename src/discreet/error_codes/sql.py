@@ -148,8 +148,9 @@ PEOPLE = {
         "`SELECT MEDIAN(LEAST(GREATEST(cost, 0), 2000)) FROM visits`, or `between = [0, 1000]` in the policy",
     ),
     "too-few-people": Explained(
-        "`SUM(cost)` of a few dozen people, at a small ε",
-        "No limit on what one person may add could be found. What was charged to find it stays charged.",
+        "`SUM(cost)` of a few dozen people, or `MEDIAN(cost)` of a thousand, at a small ε",
+        "No limit on what one person may add, or no range, could be found. What was charged to find it stays charged. "
+        "`explain` says about how many people a range needs.",
         "a larger `epsilon`, or `rows_per_person = 20` and `between = [0, 1000]` in the policy",
     ),
     "values-too-large": Explained(

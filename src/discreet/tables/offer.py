@@ -17,6 +17,7 @@ from discreet.releases import Release
 from discreet.sql.measurement import line_before
 from discreet.sql.plan import Plan, RowsPlan
 from discreet.sql.planner import Planner
+from discreet.sql.pricing.automatic_bounds import about
 from discreet.sql.running.answer import Answer
 from discreet.sql.running.answering import answer_plan
 from discreet.sql.running.explanation import Explanation, explain_plan
@@ -225,7 +226,11 @@ class FoundFirst(Generic[B, R]):
 def found_first(plan: RowsPlan | Plan) -> str:
     """The line that says which bounds are found before a release, and what they cost."""
     cost = float(plan.each_bound * len(plan.automatic))
-    return f"found first: {', '.join(bound.what for bound in plan.automatic)}, for ε = {cost:.4g}"
+    listed = [
+        bound.what + (f" (if about {about(bound.people)} people have values near each other)" if bound.people else "")
+        for bound in plan.automatic
+    ]
+    return f"found first: {', '.join(listed)}, for ε = {cost:.4g}"
 
 
 @dataclass(frozen=True)

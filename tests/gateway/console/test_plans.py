@@ -80,3 +80,12 @@ def test_before_a_sum_is_bought_it_says_what_the_error_does_not_cover(clinic):
     [said] = viewed(clinic, "SELECT SUM(cost) AS total FROM visits").losses
     assert said.endswith(RARE)
     assert not any(RARE in one for one in viewed(clinic, "SELECT COUNT(*) AS n FROM visits").losses)
+
+
+def test_before_a_median_is_bought_it_says_how_many_people_its_range_needs(clinic):
+    text = "SELECT MEDIAN(cost) AS m FROM visits"
+    [found_if] = clinic.explain(text, epsilon=0.1).data["found_if"]
+    [warning] = viewed(clinic, text, 0.1).warnings
+    assert f"about {float(format(found_if['people'], '.2g')):,.0f} people" in warning
+    assert "stays charged" in warning
+    assert not viewed(clinic, text, bought=True).warnings

@@ -170,6 +170,13 @@ def _warnings(parts: Sequence[Mapping[str, Any]], epsilon: float, hindrance: str
         yield hindrance
     for part in parts:
         yield from part.get("look_at", ())
+    for part in parts:
+        for one in part.get("found_if", ()):
+            people = f"{float(format(one['people'], '.2g')):,.0f}"
+            yield (
+                f"At ε = {epsilon:g}, {one['what']} is found only if about {people} people have values near each "
+                "other. If not, the question is refused, and what was charged to find it stays charged."
+            )
     for part in parts:  # how many people a group needs to be shown is known before anything is
         if enough := max(part.get("people_for_group", 0), part.get("smallest_group", 0)):
             yield (

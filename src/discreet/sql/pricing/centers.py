@@ -155,7 +155,7 @@ def spread_of(question: Question, number: int, center: int, unit: Unit, epsilon:
         return _range_about(number_at(center), max(map(abs, seen)))
 
     return AutomaticBound(
-        f"how far {describe(value)} is from its center",
+        f"the range of {describe(value)}",
         question.relation,
         read,
         noise,

@@ -20,6 +20,7 @@ from discreet.mechanisms.selection.weighted_keys import WeightedKeys
 from discreet.sql.estimates.deciding import Decided
 from discreet.sql.expressions import Ref
 from discreet.sql.plan import Plan
+from discreet.sql.pricing.automatic_bounds import about
 from discreet.sql.pricing.clipping import Clipping
 from discreet.sql.pricing.found_rows import ROWS_FOUND, VALUES_FOUND
 from discreet.sql.pricing.relation import parts_read
@@ -93,7 +94,7 @@ def explain_plan(
         described["only in"] = ", ".join(parts)
     number = "those with enough people" if data["groups"] is None else f"{data['groups']:,}"
     if enough := data.get("people_for_group"):
-        number += f" ({_about(enough)} each, if nobody is in several)"
+        number += f" (about {about(enough)} each, if nobody is in several)"
     described["groups"] = f"{number}, by {', '.join(data['keys'])}" if data["keys"] else "one, of all rows"
     if levels := data.get("levels"):
         named = [f"({', '.join(level)})" for level in levels]
@@ -111,6 +112,11 @@ def explain_plan(
         described["found first"] = f"{', '.join(first)}, for ε = {float(plan.spent_first):.4g} of it{more}"
         if not limits:
             described[""] = "(until then, errors are shown for public defaults)"
+        if found_if := data.get("found_if"):
+            needed = [
+                f"{one['what']}: about {about(one['people'])} people have values near each other" for one in found_if
+            ]
+            described["found if"] = f"{'; '.join(needed)}; if not, it is refused, and stays charged"
     if "fits" in data:
         remains = f"{data['remaining'] or 'nothing'} would remain"
         described["then"] = remains if data["fits"] else f"{_NO_FIT} {data['hindrance']}"
@@ -214,7 +220,9 @@ def describe_plan(
         facts["limits"] = {"of": limits_of(plan.clipping), **_people_above(plan.clipping, facts["groups"])}
         facts["limits"]["not_in_error"] = missed
     if plan.automatic:
-        facts["found_first"] = [bound.what for bound in plan.automatic]
+        facts["found_first"] = list(dict.fromkeys(bound.what for bound in plan.automatic))
+        found_if = [{"what": one.what, "people": one.people} for one in plan.automatic if one.people]
+        facts |= {"found_if": found_if} if found_if else {}
     if found := _used_of_person(plan):
         facts["used_of_person"] = found
     chosen = [bound.mechanism for bound in plan.automatic if isinstance(bound.mechanism, CommonKeys | WeightedKeys)]
@@ -360,7 +368,7 @@ def _in_deviations(plan: Plan, in_limits: float) -> str:
 
 def _people(plan: Plan, in_limits: float) -> str:
     """With how many people an error is a tenth of what they have, if each adds the whole limit."""
-    return f"{_about(10 * in_limits)} people{' in a group' if plan.question.keys else ''}"
+    return f"about {about(10 * in_limits)} people{' in a group' if plan.question.keys else ''}"
 
 
 def _times_found(known: dict[str, Any]) -> dict[str, Any]:
@@ -402,10 +410,6 @@ def _error_text(column: dict[str, Any]) -> str:
         return f"± {_round(column['error'])} {column['of']}".rstrip() if column["error"] else "none"
     sizes = [f"± {_round(e)} for {rows:,} rows" for rows, e in column["error_by_rows"].items() if e is not None]
     return f"depends on the data: {', '.join(sizes) or 'no bound is known'}"
-
-
-def _about(number: float) -> str:
-    return f"about {float(f'{number:.2g}'):,.0f}"
 
 
 def _round(number: float) -> str:
