@@ -70,7 +70,7 @@ def test_the_end_of_a_range_that_was_found_is_no_end_of_an_interval() -> None:
     """Values beyond it were moved to it. 999 of 1,000 are below 2^k, and few people have more."""
     _, low, high = one(clinic().sql("SELECT MAX(cost) AS m FROM visits", epsilon=2), "m")
     assert high is None
-    assert low is None or low <= COSTS.max()
+    assert 100 < low <= COSTS.max()  # once, it was missing, too
     declared = clinic(cost={"between": [0, 5000]}).sql("SELECT MAX(cost) AS m FROM visits", epsilon=2)
     assert one(declared, "m")[2] is not None
 

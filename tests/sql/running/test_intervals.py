@@ -11,6 +11,7 @@ import pytest
 import discreet as dp
 from discreet.datasets.database import Database
 from discreet.engines.duckdb.engine import DuckDB
+from discreet.sql.running.intervals import _widen_by_rounding
 from discreet.sql.schema import Column, Schema, Table
 
 GROUPS = 4000
@@ -86,3 +87,12 @@ def test_an_interval_that_is_too_narrow_is_noticed(groups):
     value = np.array(answer.table.column("s").to_pylist())
     half = 0.8 * np.array(answer.table.column("s_error").to_pylist())
     assert np.mean(np.abs(value - truth["s"]) <= half) < 0.95 - SLACK
+
+
+def test_an_interval_without_one_end_keeps_the_other() -> None:
+    """Rounding widens by the size of the numbers, and once took a missing end for one of them."""
+    ends = np.array([3.0, -np.inf, -np.inf, 3.0]), np.array([np.inf, 8.0, np.inf, 8.0])
+    for whole in (False, True):
+        low, high = _widen_by_rounding(ends, 1.0, whole=whole)
+        assert low.tolist() == pytest.approx([3.0, -np.inf, -np.inf, 3.0])
+        assert high.tolist() == pytest.approx([np.inf, 8.0, np.inf, 8.0])

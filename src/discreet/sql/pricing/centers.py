@@ -3,7 +3,7 @@
 A mean is computed about the median of people's own means, within a range if one is declared. A variance of values
 without a range, which adds squares, and a quantile of computed values need a range before the rows are read. Its center
 is the private median of one value per person, and its width comes from noisy counts of the people at each distance from
-it. A value far outside is moved to the ends of a range that is some hundred times as wide. Where these counts show too
+it. A value far outside is moved to the ends of a range that is several times as wide. Where these counts show too
 few people on either side, the median was chosen by chance, and nothing is found.
 """
 
@@ -36,8 +36,9 @@ FOR_MEDIAN = Fraction(2, 5)
 """The part of ε that finds the median. The rest is for the counts, which need about as many people."""
 OCTAVES_OF_A_BIN = 3
 """Distances from the center are counted in bins of so many doublings. In narrower ones, no bin has enough people."""
-WIDTH = 2**8
-"""The range about the center, in units of the largest distance that enough people have."""
+WIDTH, WIDTH_TO_CHOOSE = 2**6, 2**2
+"""The range about the center, in units of the largest distance that enough people have. That of a quantile is narrower,
+as it is chosen from a grid of the range."""
 LARGEST = 1e15
 FARTHEST = 2.0**OCTAVES / FINEST
 """The last point of the grid."""
@@ -141,6 +142,7 @@ def spread_of(question: Question, number: int, center: int, unit: Unit, epsilon:
     noise = whole_noise(bound, epsilon * (1 - FOR_MEDIAN))
     bar = float(noise.error(SURE, values=2 * _LAST + 1))
     needed = 3 * (bar + float(noise.error(0.9)))
+    is_added = any(one.kind == "sum" and one.value == value for one in question.measures)
 
     def read(engine: Engine) -> Any:
         found = _places_in(question, value, engine)
@@ -150,9 +152,9 @@ def spread_of(question: Question, number: int, center: int, unit: Unit, epsilon:
         seen = [place - _LAST for place, count in enumerate(np.asarray(noisy).tolist()) if count > bar]
         if not seen or min(seen) > 0 or max(seen) < 0:
             raise too_few("values", f"the range of {describe(value)}", needed)
-        if seen == [0] and any(one.kind == "sum" and one.value == value for one in question.measures):
+        if seen == [0] and is_added:
             raise too_few("different values", f"the range of {describe(value)}", needed)
-        return _range_about(number_at(center), max(map(abs, seen)))
+        return _range_about(number_at(center), max(map(abs, seen)), WIDTH if is_added else WIDTH_TO_CHOOSE)
 
     return AutomaticBound(
         f"the range of {describe(value)}",
@@ -185,10 +187,10 @@ def _bins_about(center: int, places: Any) -> Any:
     return np.sign(distances) * -(-(np.abs(distances) // PER_OCTAVE) // OCTAVES_OF_A_BIN)
 
 
-def _range_about(center: float, bin: int) -> Range:
+def _range_about(center: float, bin: int, width: int) -> Range:
     """The range about a center, if this is the last bin of distances that enough people have."""
     spread = max(2.0 ** (OCTAVES_OF_A_BIN * bin + 1) / FINEST, abs(center) / PER_OCTAVE)
-    return max(center - WIDTH * spread, -LARGEST), min(center + WIDTH * spread, LARGEST)
+    return max(center - width * spread, -LARGEST), min(center + width * spread, LARGEST)
 
 
 def number_at(place: int) -> float:

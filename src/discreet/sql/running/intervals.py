@@ -338,7 +338,8 @@ def _widen_by_rounding(band: Band, center: float, *, whole: bool) -> Band:
     """The band, widened by the rounding error of floats at its ends and in the value. Multiples of a power of two are
     exact up to 2^53 steps.
     """
-    size = np.maximum(np.maximum(np.abs(band[0]), np.abs(band[1])), abs(center))
+    ends = (np.where(np.isfinite(end), np.abs(end), 0.0) for end in band)  # without one end, the other is known
+    size = np.maximum(np.maximum(*ends), abs(center))
     off = np.where((size < _EXACT) & whole, 0.0, _ROUNDINGS * np.spacing(size))
     return band[0] - off, band[1] + off
 

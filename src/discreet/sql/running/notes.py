@@ -225,14 +225,15 @@ def _note_on_unknown_errors(table: Any, errors: Mapping[str, str], notes: Sequen
     found = [name for name in unknown if f"{name}_low" in table.column_names]
     few = any(note.startswith(TOO_FEW) for note in notes)
     cause = "with so few people, what is cut off is not known" if few else "a number that divides may be 0"
-    return tuple(
-        f"± ? of {' or '.join(names)}: {why}. Ask with more ε, or about more people."
-        for names, why in (
-            (found, "its interval reaches the end of a range that was found, and values may lie anywhere beyond"),
-            ([name for name in unknown if name not in found], f"its error has no known bound, mostly because {cause}"),
-        )
-        if names
+    open_ended = (
+        "has no end on one side or on both: it reaches the end of a range that was found, and values may lie anywhere "
+        "beyond"
     )
+    others = [name for name in unknown if name not in found]
+    unbounded = f"its error has no known bound, mostly because {cause}"
+    said = [f"The interval of {' or '.join(found)} {open_ended}"] if found else []
+    said += [f"± ? of {' or '.join(others)}: {unbounded}"] if others else []
+    return tuple(f"{one}. Ask with more ε, or about more people." for one in said)
 
 
 def notes_on_values(question: Question) -> list[str]:
