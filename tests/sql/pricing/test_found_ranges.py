@@ -316,3 +316,27 @@ def test_numbers_of_each_person_are_aggregated_as_the_refusal_says() -> None:
             "SELECT AVG(n) AS n FROM (SELECT person, COUNT(*) AS n FROM visits GROUP BY person) AS t", epsilon=9
         )
     assert answer.table["n"].to_pylist() == [pytest.approx(2)]
+
+
+def test_columns_that_are_passed_through_keep_their_intervals() -> None:
+    """Once, all of them were unknown if one was, "because a number that divides may be 0", or went below 0."""
+    asked = "SELECT ward, MEDIAN(cost) AS m, MAX(cost) AS most FROM visits GROUP BY ward"
+    declared = {"ward": {"choices": [0, 1, 2]}}
+    database = clinic(**declared)
+    for order in ("", " ORDER BY x DESC"):
+        outer = f"SELECT w.ward AS place, m AS x, most AS y FROM ({asked}) AS w{order}"
+        answer = database.sql(outer, epsilon=4)
+        [part] = answer.parts
+        own = {row["ward"]: row for row in part.table.to_pylist()}
+        assert len(answer.table) == 3
+        for row in answer.table.to_pylist():
+            for new, old in (("x", "m"), ("y", "most")):
+                for end in ("", "_error", "_low", "_high"):
+                    assert row[new + end] == own[row["place"]][old + end]
+        assert [one.name for one in database.describe(outer)] == answer.table.column_names
+    computed = database.sql(f"SELECT ward, m + 1 AS x FROM ({asked}) AS w", epsilon=4)
+    assert "x_low" not in computed.table.column_names
+    chosen = database.sql(f"SELECT ward, m FROM ({asked}) AS w WHERE m > 0", epsilon=4)
+    assert "m_low" not in chosen.table.column_names  # noise chooses the rows
+    unknown = database.sql(f"SELECT ward, most + 1 AS x FROM ({asked}) AS w", epsilon=4)
+    assert not any("divides" in note for note in unknown.notes)

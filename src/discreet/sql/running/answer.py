@@ -80,7 +80,12 @@ class Answer(Released):
         """The note on errors that are larger than their numbers, if there are any. `each` is what a row stands for."""
         errors = {name: f"{name}_error" for name in self.noisy if name not in self._chosen}
         alone = self.table.num_rows == 1 and len(self.names) == len(self.noisy)
-        return note_on_large_errors(self.table, errors, self._given, "" if alone else each)
+        return note_on_large_errors(self.table, errors, self._given, "" if alone else each, divides=self._divides)
+
+    @property
+    def _divides(self) -> bool:
+        """Whether a number that divides may be why an error is unknown."""
+        return True
 
     @property
     def names(self) -> list[str]:

@@ -32,7 +32,7 @@ from discreet.sql.reading.parse import without_alias
 from discreet.sql.running.answer import CONFIDENCE, Answer, listed
 from discreet.sql.running.notes import SOME_GROUPS
 from discreet.sql.running.redrawn import interval_of, redrawn_table
-from discreet.sql.running.shown import DRAW
+from discreet.sql.running.shown import DRAW, PLACE
 from discreet.sql.schema import Table, Type
 from discreet.sql.terms import QuestionOptions
 
@@ -162,9 +162,14 @@ class CombinedAnswer(Answer):
         self.free = free if isinstance(self.cost, NoLoss) else ""
         tables = {name_of(number): part.table.select(part.names) for number, part in enumerate(parts)}
         self._result = _run(combination, tables | self._public)
+        self._passed, self._places = self._passed_through(tables)
         self._given = (*dict.fromkeys(note for part in parts for note in part._given), *self._own_notes())
         self.table = self.with_errors(CONFIDENCE)
         self.notes = (*self._given, *self._note_on_large_errors("row"))
+
+    @property
+    def _divides(self) -> bool:
+        return self.combination.statement.find(exp.Div, exp.IntDiv, exp.Mod, exp.AggFunc) is not None
 
     @property
     def names(self) -> list[str]:
@@ -190,15 +195,45 @@ class CombinedAnswer(Answer):
     def with_errors(self, confidence: float) -> Any:
         import pyarrow as pa
 
-        errors = self._errors(confidence)
+        own = None if not self._passed else self.parts[self.combination.used[0]].with_errors(confidence)
+        errors = {} if set(self.noisy) <= set(self._passed) else self._errors(confidence)
         table: dict[str, Any] = {}
+        taken = {name.lower() for name in self.names}
         for name in self.names:
             table[name] = self._result.column(name)
-            if name in self.noisy:
+            if own is not None and name in self._passed:
+                source = self._passed[name]
+                both = not taken & {f"{name}_low".lower(), f"{name}_high".lower()}
+                for end in ("error", "low", "high") if both else ("error",):
+                    if f"{source}_{end}" in own.column_names:
+                        table[f"{name}_{end}"] = own.column(f"{source}_{end}").take(self._places)
+            elif name in self.noisy:
                 known = errors.get(name)
                 half = np.full(self._result.num_rows, np.nan) if known is None else known
                 table[f"{name}_error"] = pa.array(half, pa.float64(), mask=~np.isfinite(half))
         return pa.table(table)
+
+    def _passed_through(self, tables: Mapping[str, Any]) -> tuple[dict[str, str], Any]:
+        """The noisy columns that a statement only shows again, by the columns of its one answer that they are, and the
+        place in that answer of each row. They keep their own intervals. None if noise chooses rows, or anything is
+        computed.
+        """
+        read = plain_columns(self.combination)
+        if read is None or PLACE in self.parts[self.combination.used[0]].names:
+            return {}, None
+        number = self.combination.used[0]
+        part, name = self.parts[number], name_of(number)
+        statement: Any = self.combination.statement.copy()
+        statement.set("expressions", [*statement.expressions, exp.column(PLACE, quoted=True)])
+        table = tables[name].append_column(PLACE, [np.arange(tables[name].num_rows)])
+        with suppress(EngineFailed):
+            found = _run(replace(self.combination, statement=statement), {name: table})
+            self._result = found.drop_columns([PLACE])  # of rows that are equal in their order, either may be first
+            sources = {one.lower(): one for one in part.names}
+            shown = {new: sources[old] for new, old in zip(self.names, read, strict=True)}
+            passed = {new: old for new, old in shown.items() if old in part.noisy and old not in part._chosen}
+            return passed, found.column(PLACE).to_numpy()
+        return {}, None
 
     def _errors(self, confidence: float) -> dict[str, Any]:
         """Half of the interval of each noisy number, from the statement over simulated answers. Rows are the same if
@@ -333,7 +368,33 @@ class CombinedAnswer(Answer):
             )
         if any(note.startswith(SOME_GROUPS) for number in self.combination.used for note in self.parts[number]._given):
             notes.append(ON_SHOWN)
+        if self._passed and set(self.noisy) <= set(self._passed):
+            return notes
         return [*notes, "What is computed from the answers is free; its ± is simulated from the law of the noise."]
+
+
+def plain_columns(combination: Combination) -> list[str] | None:
+    """The columns of one answer that a statement shows unchanged, in any order of rows. None if it does more."""
+    statement: Any = combination.statement
+    if len(combination.used) != 1 or combination.public or not isinstance(statement, exp.Select):
+        return None
+    inner: Any = getattr(statement.args.get("from_"), "this", None)
+    renamed = any(alias.args.get("columns") for alias in statement.find_all(exp.TableAlias))
+    if renamed or not isinstance(inner, exp.Subquery | exp.Table):
+        return None
+    selects = [statement, inner.this] if isinstance(inner, exp.Subquery) else [statement]
+    if not all(isinstance(one, exp.Select) for one in selects) or statement.find(exp.Window, exp.AggFunc, exp.CTE):
+        return None
+    given = [{name for name, value in one.args.items() if value} for one in selects]
+    items = [without_alias(item) for item in statement.expressions]
+    inside = selects[1].expressions if len(selects) > 1 else [exp.Star()]
+    fine = given[0] <= {"expressions", "from_", "order"} and all(one <= {"expressions", "from_"} for one in given[1:])
+    if not fine or inner.args.get("joins") or not all(isinstance(one, exp.Star) for one in inside):
+        return None
+    named = [
+        item.name.lower() for item in items if isinstance(item, exp.Column) and not isinstance(item.this, exp.Star)
+    ]
+    return named if len(named) == len(items) else None
 
 
 def _release(parts: Sequence[Answer], cost: Approx | NoLoss, ledger: Ledger) -> Release:

@@ -180,12 +180,14 @@ def may_miss_rare(clipping: Clipping) -> bool:
     return any(one.kind == "sum" and not has_two_values(one) for one in clipping.basis.measures)
 
 
-def note_on_large_errors(table: Any, errors: Mapping[str, str], notes: Sequence[str], grouped: str) -> tuple[str, ...]:
+def note_on_large_errors(
+    table: Any, errors: Mapping[str, str], notes: Sequence[str], grouped: str, *, divides: bool = True
+) -> tuple[str, ...]:
     """That errors are larger than the numbers they belong to, and why. Only the released table decides. `errors` names
     the column of each number's error, and `grouped` what a row is: a group, or nothing if there is one row for all.
     What ± ? means is said, too, unless another note gives its reason.
     """
-    unknown = _note_on_unknown_errors(table, errors, notes)
+    unknown = _note_on_unknown_errors(table, errors, notes, divides=divides)
     large, named = np.zeros(table.num_rows, dtype=bool), []
     for name, error in errors.items():
         if str(table.column(name).type) not in ("int64", "double"):
@@ -206,7 +208,9 @@ def note_on_large_errors(table: Any, errors: Mapping[str, str], notes: Sequence[
     return (f"{said}: too few people for this ε, or a true value near 0. Ask with more ε, or {fewer}.", *unknown)
 
 
-def _note_on_unknown_errors(table: Any, errors: Mapping[str, str], notes: Sequence[str]) -> tuple[str, ...]:
+def _note_on_unknown_errors(
+    table: Any, errors: Mapping[str, str], notes: Sequence[str], *, divides: bool
+) -> tuple[str, ...]:
     """What ± ? means next to a number. The columns whose errors a note says are unknown are left out."""
     if any(note.startswith(f"{_NO_ERROR}:") for note in notes):
         return ()
@@ -224,7 +228,8 @@ def _note_on_unknown_errors(table: Any, errors: Mapping[str, str], notes: Sequen
     ]
     found = [name for name in unknown if f"{name}_low" in table.column_names]
     few = any(note.startswith(TOO_FEW) for note in notes)
-    cause = "with so few people, what is cut off is not known" if few else "a number that divides may be 0"
+    other = "a number that divides may be 0" if divides else "that of a number it is made of is not known"
+    cause = "with so few people, what is cut off is not known" if few else other
     open_ended = (
         "has no end on one side or on both: it reaches the end of a range that was found, and values may lie anywhere "
         "beyond"
