@@ -148,6 +148,8 @@ def _losses(part: Mapping[str, Any]) -> list[str]:
         used.append(f"Of one person, only as many {found} are used as are found. Others are left out at random.")
     if limits := part.get("limits"):
         missed = f" {limits['not_in_error']}" if limits["not_in_error"] else ""
+        if people := limits["people_for_error"]:
+            missed = f" It is {people['in_words']}.{missed}"
         return [
             *used,
             f"Limits on {' and '.join(limits['of'])} of one person are found privately, to be exceeded by "

@@ -28,6 +28,7 @@ from discreet.sql.question import Aggregate, Output
 from discreet.sql.reading.aggregates import EXTREMES
 from discreet.sql.running.answer import receipts_text
 from discreet.sql.running.intervals import Columns
+from discreet.sql.running.loss import may_cancel, people_for_error
 from discreet.sql.running.notes import RARE, limits_of, may_miss_rare, notes_on_values, number_of
 
 IMAGINED = (1_000, 100_000)
@@ -103,6 +104,8 @@ def explain_plan(
         described["one person"] = (
             f"has limits on {' and '.join(limits['of'])}, found to be exceeded by {limits['in_words']}"
         )
+        if people := limits["people_for_error"]:
+            described["its ±"] = people["in_words"]
     described |= {"noise": data["noise"], "cost": data["guarantee"]}
     if decided is not None:
         whole = "all of it" if decided.price is None else f"a part of it: {plan.cost} would buy the same without"
@@ -219,6 +222,7 @@ def describe_plan(
         missed = RARE if may_miss_rare(plan.clipping) else None
         facts["limits"] = {"of": limits_of(plan.clipping), **_people_above(plan.clipping, facts["groups"])}
         facts["limits"]["not_in_error"] = missed
+        facts["limits"]["people_for_error"] = _people_for_error(plan, facts["groups"])
     if plan.automatic:
         facts["found_first"] = list(dict.fromkeys(bound.what for bound in plan.automatic))
         found_if = [{"what": one.what, "people": one.people} for one in plan.automatic if one.people]
@@ -255,6 +259,19 @@ def _people_above(clipping: Clipping, groups: int | None) -> dict[str, Any]:
         above, each = above / clipping.groups, " for each group that is found"
     words = f"about {number_of(math.ceil(above), 'person', 'people')}{each}"
     return {"people_above": float(clipping.people), "in_words": words}
+
+
+def _people_for_error(plan: Plan, groups: int | None) -> dict[str, Any] | None:
+    """How many people an answer needs so that it has a ±: in all, or for each group that is still to be found."""
+    assert plan.clipping is not None
+    assert plan.clip is not None
+    if (found := people_for_error(plan.clipping, plan.clip)) is None:
+        return None
+    few, many = (number / (plan.clipping.groups if groups is None else 1) for number in found)
+    each = " for each group that is found" if groups is None else " in all groups together" if groups > 1 else ""
+    words = f"mostly unknown (± ?) below {_about(few)} people{each}, and mostly known from {_about(many)} on"
+    words += ", if values of both signs do not cancel" if may_cancel(plan.clipping) else ""
+    return {"unknown_below": math.ceil(few), "known_from": math.ceil(many), "in_words": words}
 
 
 def _used_of_person(plan: Plan) -> str:

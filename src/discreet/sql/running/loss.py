@@ -28,6 +28,10 @@ BEYOND = 1.6
 """What is lost, in units of what is measured: people may lose more than the most that is measured of them. With this,
 intervals cover tails as long as Pareto's with exponent 2 (`bench/sql/clipping_squares.py`)."""
 
+USUAL_PART = 0.1
+"""People mostly add at least this part of the limits on average, also if few have by far the most
+(`tests/sql/running/test_unknown_errors.py`)."""
+
 
 @dataclass(frozen=True)
 class Loss:
@@ -57,17 +61,10 @@ class Loss:
 
     def is_mostly_noise(self) -> bool:
         """Whether what is kept is so little that there are probably too few people. Only released numbers decide."""
-        kinds, measures = self.clipping.basis.kinds, self.clipping.basis.measures
-        uncentered = [place for place, measure in enumerate(measures) if not measure.center or measure.power == 2]
-        plain = [place for place in uncentered if has_one_sign(measures[place])] or uncentered  # others may cancel
-        if not plain or not self.clip.above:
+        if not (plain := _plain(self.clipping)) or not self.clip.above:
             return False
-        limits = {place: self.clip.reached[place] for place in plain}
-        kept = sum(abs(float(self.cells[place].sum())) / limit for place, limit in limits.items())
-        noise = float(self.noise.error(0.99)) * math.sqrt(sum(len(self.cells[0]) / one**2 for one in limits.values()))
-        aimed = [search.enough for search in self.clipping.search().searches if search is not None]
-        enough = max(self.limits(), *aimed)
-        return kept - noise < 2 * len({kinds[place] for place in plain}) * enough
+        kept = sum(abs(float(self.cells[place].sum())) / self.clip.reached[place] for place in plain)
+        return kept < _needed(self.clipping, self.clip, self.noise, len(self.cells[0]), self.limits())
 
     def share(self, number: int) -> float:
         """The estimated part of a measure that is lost, over all groups."""
@@ -131,6 +128,37 @@ class Loss:
     def lost_for_each(self) -> float:
         """How many steps are lost for each step of the numbers that measure it."""
         return (BEYOND * self.clip.most_lost or 1.0) * self.clip.limit / self.clip.above
+
+
+def _plain(clipping: Clipping) -> list[int]:
+    """The numbers of an answer that say how many people are in it: those in which nothing cancels, if there are any."""
+    measures = clipping.basis.measures
+    uncentered = [place for place, measure in enumerate(measures) if not measure.center or measure.power == 2]
+    return [place for place in uncentered if has_one_sign(measures[place])] or uncentered
+
+
+def _needed(clipping: Clipping, clip: Clip, noise: JointNoise, groups: int, lost: float = 0.0) -> float:
+    """How many limits must be kept in these numbers, in all groups, so that the answer is not mostly noise."""
+    plain = _plain(clipping)
+    spread = math.sqrt(groups * sum(1 / clip.reached[place] ** 2 for place in plain))
+    enough = max(lost, *(search.enough for search in clipping.search().searches if search is not None))
+    return float(noise.error(0.99)) * spread + 2 * len({clipping.basis.kinds[place] for place in plain}) * enough
+
+
+def people_for_error(clipping: Clipping, clip: Clip) -> tuple[int, int] | None:
+    """Below how many people the ± of an answer is mostly unknown, and from how many on it is mostly known. Only public
+    facts decide. None if the number of people never matters.
+    """
+    filled = [place for place in _plain(clipping) if clipping.basis.minus[place] is None]
+    if not filled or not clip.above:
+        return None
+    needed = _needed(clipping, clip, clipping.noise(clip), clipping.groups) / len(filled)  # each has the whole limit
+    return math.ceil(needed), math.ceil(needed / USUAL_PART)
+
+
+def may_cancel(clipping: Clipping) -> bool:
+    """Whether numbers say how many people are in an answer whose values of both signs may cancel."""
+    return not all(has_one_sign(clipping.basis.measures[place]) for place in _plain(clipping))
 
 
 def _tail_of_two(ratio: Floats, tail: float) -> Floats:
