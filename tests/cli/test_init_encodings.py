@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import os
 import re
 import shutil
 import subprocess
@@ -11,14 +12,19 @@ import tomllib
 import unicodedata
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import discreet as dp
 from discreet import testing
 from discreet.cli import init as init_command
+from discreet.datasets.checking import check_policy
+from discreet.datasets.policy import load
 from discreet.datasets.sources import read_source
 from discreet.datasets.texts import copies as text_copies
 from discreet.errors import InvalidArgument
+from discreet.gateway.settings import load_settings
+from discreet.gateway.vault.snapshot import replaced_sources
 
 from ..refusing import refuses
 
@@ -47,10 +53,10 @@ def test_a_copy_in_utf_8_is_written_and_asked(name: str, tmp_path: Path) -> None
     init_command.main([data / name], policy, person="Patientennr", encoding="Windows-1252")
     copy = clinic / "My Visits.utf8.csv"
     assert copy.read_text("utf-8") == VISITS
-    assert f'# It is a copy in UTF-8 of "{name}", which is windows-1252.' in policy.read_text("utf-8")
     assert copy.stat().st_mode & 0o777 == 0o600
     words = tomllib.loads(policy.read_text("utf-8"))["tables"]["my_visits"]
     assert words["source"] == copy.name
+    assert words["copy_of"] == {"file": f"../data/{name}", "encoding": "windows-1252"}
     assert words["format"] == {"decimal": ",", "thousands": "."}
     asked, question = dp.connect(policy), "SELECT COUNT(*) AS n FROM my_visits WHERE Ort IN ('Köln', '€ 5')"
     with testing.no_noise():
@@ -169,3 +175,56 @@ def test_a_single_line_in_another_encoding_does_not_refuse_a_file(tmp_path: Path
     path.write_bytes(b"patient;cost\n" + b"1;2.5\n" * 200 + b"\xfc;1.5\n")
     init_command.main([path], tmp_path / "policy.toml", person="patient", header=True)
     assert (tmp_path / "policy.toml").exists()
+
+
+def stale(policy: Path) -> list[str]:
+    return [one.text for one in check_policy(policy).problems if "has changed since" in one.text]
+
+
+@pytest.mark.parametrize("name", ["My Visits.csv", "My Visits.csv.gz"])
+def test_a_stale_copy_is_noticed_and_no_row_is_read(name: str, tmp_path: Path) -> None:
+    """By check, serve and SIGHUP, with a command that makes the same copy of the new file."""
+    (tmp_path / "data").mkdir()
+    original, policy = tmp_path / "data" / name, tmp_path / "policy.toml"
+
+    def write(text: str) -> None:
+        content = text.encode("cp1252")
+        original.write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+
+    write(VISITS)
+    init_command.main([original], policy, person="Patientennr", encoding="Windows-1252")
+    copy = tmp_path / "My Visits.utf8.csv"
+    assert stale(policy) == []
+    policy.write_text(policy.read_text("utf-8") + "\n[gateway]\n", "utf-8")
+    assert replaced_sources(*load_settings(policy)) == []
+    write(VISITS * 2)
+    original.chmod(0)  # its time is enough
+    os.utime(original, ns=(0, copy.stat().st_mtime_ns + 1))
+    [said] = stale(policy)
+    assert replaced_sources(*load_settings(policy)) == [said]
+    original.chmod(0o600)
+    if all(map(shutil.which, ("sh", "iconv", "gzip", "tr"))):
+        subprocess.run(["sh", "-c", said.partition("copy it again: ")[2]], check=True)
+        assert copy.read_text("utf-8") == VISITS * 2
+        assert stale(policy) == []
+    original.unlink()
+    assert stale(policy) == []
+
+
+def test_what_a_copy_is_of_is_said_completely(tmp_path: Path) -> None:
+    """And it decides nothing about answers."""
+    words = {"ledger": {"path": ":memory:", "epsilon": 1}, "unit": {"person": "p"}}
+    source = {"source": pa.table({"p": [1]})}
+    whole = {"file": "t.csv", "encoding": "latin1"}
+    read = load(words | {"tables": {"t": source | {"copy_of": whole}}})
+    assert read.copies == {"t": (Path("t.csv").absolute(), "iso-8859-1")}
+    assert read.public_text() == load(words | {"tables": {"t": source}}).public_text()
+    for given, code in (
+        ({"file": "t.csv"}, "policy-missing-key"),
+        ({"encoding": "latin1"}, "policy-missing-key"),
+        (whole | {"encoding": "utf-16"}, "not-an-option"),
+        (whole | {"fiel": "t.csv"}, "policy-unknown-key"),
+        ("t.csv", "policy-section"),
+    ):
+        with refuses(InvalidArgument, code):
+            load(words | {"tables": {"t": source | {"copy_of": given}}})

@@ -22,6 +22,7 @@ from discreet.datasets.ledgers import open_policy_ledger
 from discreet.datasets.limits import warnings_on_limit
 from discreet.datasets.people import columns_about_people
 from discreet.datasets.policy import Policy, load
+from discreet.datasets.texts.copies import stale_copies
 from discreet.engines.configuration import URLS
 from discreet.engines.engine import Engine
 from discreet.errors import DiscreetError, InvalidArgument
@@ -237,6 +238,7 @@ def _problems_of_files(path: Path, policy: Policy) -> Iterator[Problem]:
             yield Problem(
                 f"Everybody on this machine can read the rows of {name}. Run: chmod o-rwx {shlex.quote(str(source))}"
             )
+    yield from map(Problem, stale_copies(policy))
     if isinstance(policy.ledger, str) and not policy.ledger.startswith(URLS):
         yield from _problems_of_ledger(Path(policy.ledger))
 

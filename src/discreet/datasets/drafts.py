@@ -174,7 +174,8 @@ def source_lines(name: str, source: Source) -> list[str]:
     """The lines that say where a table is, and how it is read."""
     lines = [f"[tables.{key(name)}]", f"source = {quote(source.places[name])}"]
     if copy := source.copies.get(name):
-        lines.append(remark(f"It is a copy in UTF-8 of {quote(copy.original.name)}, which is {copy.encoding}."))
+        lines.append(f"copy_of = {{file = {quote(copy.original_from_here)}, encoding = {quote(copy.encoding)}}}")
+        lines.append(remark("It is a copy in UTF-8. If that file changes, `discreet check` says how to copy it again."))
     lines += [remark(f"{DECIDE}{said}") for said in source.unsure_of(name)]
     if words := source.format_of(name):
         inside = ", ".join(f"{word} = {value_text(value)}" for word, value in words.items())

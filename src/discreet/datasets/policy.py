@@ -29,8 +29,21 @@ from discreet.sql.schema import AUTO, BOUNDS, Column, Hierarchy, Table, check_ty
 
 QUESTIONS = 1000
 """Without `delta_per_question`, a question may use the ledger's δ divided by this."""
-_TABLE = ("source", "format", "public", "person", "through", *BOUNDS, "version", "columns", "hierarchies", "time")
+_TABLE = (
+    "source",
+    "copy_of",
+    "format",
+    "public",
+    "person",
+    "through",
+    *BOUNDS,
+    "version",
+    "columns",
+    "hierarchies",
+    "time",
+)
 _COLUMN = ("type", "between", "choices", "frequency", "other", "format")
+_COPY = ("file", "encoding")
 _FORMAT = ("header", "separator", "names", "decimal", "thousands")
 _TIME = ("column", "block", "arrived", "late")
 _ANSWERS = tuple(one.name for one in fields(AnswerRules))
@@ -61,6 +74,8 @@ class Policy:
     """Whether questions are answered from earlier answers."""
     gateway: Mapping[str, Any] | None = field(default=None, repr=False)
     """The section of the gateway as it is written, if there is one. The gateway reads it."""
+    copies: Mapping[str, tuple[Path, str]] = field(default_factory=dict, repr=False)
+    """By table: the file that its source is a copy of in UTF-8, and the encoding of that. Neither changes an answer."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.unit, Unit) or not isinstance(self.limit, Guarantee):
@@ -211,7 +226,24 @@ def _policy(words: Mapping[str, Any], folder: Path | None) -> Policy:
         analyst_required=_analyst_required(section_of(found.get("analysts", {}), "analysts", ("required",))),
         answers=AnswerRules(**section_of(found.get("answers", {}), "answers", _ANSWERS)),
         gateway=section_of(found["gateway"], "gateway") if "gateway" in found else None,
+        copies={name: _copy_of(name, table, folder) for name, table in tables.items() if "copy_of" in table},
     )
+
+
+def _copy_of(name: str, table: Mapping[str, Any], folder: Path | None) -> tuple[Path, str]:
+    """The file that the source of a table is a copy of, and its encoding."""
+    from discreet.datasets.texts.copies import check_encoding  # few policies need it
+
+    where = f"tables.{name}.copy_of"
+    section = section_of(table["copy_of"], where, _COPY)
+    file, encoding = (text_in(section, word, where) for word in _COPY)
+    if file is None or encoding is None:
+        raise InvalidArgument(
+            f'[{where}] needs both: copy_of = {{file = "{name}.csv", encoding = "windows-1252"}}.',
+            code="policy-missing-key",
+        )
+    place = (folder or Path()).resolve() / os.path.expanduser(file)
+    return Path(os.path.normpath(place)), check_encoding(encoding)
 
 
 def _analyst_required(section: Mapping[str, Any]) -> bool:

@@ -15,9 +15,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from discreet.engines.duckdb.text_files import LONGEST_HEADER, ZIPPED, open_bytes, open_text
 from discreet.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from discreet.datasets.policy import Policy
 
 ENCODINGS = (*(f"windows-{number}" for number in range(1250, 1259)), *(f"iso-8859-{n}" for n in (1, 2, 5, 7, 9, 15)))
 """Those in which every byte is one character, and the first 128 are ASCII: so a line ends where it ends in UTF-8."""
@@ -35,6 +39,13 @@ class TextCopy:
     encoding: str
 
     @property
+    def original_from_here(self) -> str:
+        """The path of the original from the folder of the copy, which is that of the policy."""
+        return os.path.relpath(
+            self.original.expanduser().absolute(), self.place.parent
+        )  # a link may lead elsewhere later
+
+    @property
     def command(self) -> str:
         """What copies the file again, once it has changed. By itself, iconv would end at the first byte that the
         encoding does not have, and leave out all rows after it.
@@ -46,6 +57,22 @@ class TextCopy:
         steps += [f"LC_ALL=C tr '{octal}' '?'"] if odd else []
         first, *others = [*steps, f"iconv -c -f {self.encoding.upper()} -t UTF-8"]
         return f"{' | '.join([f'{first} < {original}', *others])} > {place}"
+
+
+def stale_copies(policy: Policy) -> list[str]:
+    """What the owner should know about sources that are older than the files that they are copies of. Only the times of
+    the files decide. What cannot be looked at is left out.
+    """
+    found = []
+    for name, (original, encoding) in policy.copies.items():
+        copy = TextCopy(place=Path(policy.tables[name].source), original=original, encoding=encoding)
+        with suppress(OSError):
+            if original.stat().st_mtime_ns > copy.place.stat().st_mtime_ns:
+                found.append(
+                    f"{original.name} has changed since {copy.place.name} was copied from it. To use it, copy it "
+                    f"again: {copy.command}"
+                )
+    return found
 
 
 def count_unreadable(file: Path, most: int) -> tuple[int, int, int]:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from discreet.datasets.policy import Policy
+from discreet.datasets.texts.copies import stale_copies
 from discreet.errors import InvalidArgument
 from discreet.gateway.books.store import GatewayStore
 from discreet.gateway.settings import Settings
@@ -59,8 +60,10 @@ def published_before(settings: Settings) -> set[str]:
 
 
 def replaced_sources(policy: Policy, settings: Settings) -> list[str]:
-    """What the owner should know about the files that the served version was copied from, by their sizes and times."""
-    found, folder = [], Path(settings.copies) / settings.version
+    """What the owner should know about the files that the served version was copied from, by their sizes and times, and
+    about those that they are copies of in UTF-8.
+    """
+    found, folder = stale_copies(policy), Path(settings.copies) / settings.version
     for name, path in _sources(policy).items():
         copy, now = _facts(folder / name / path.name), _facts(path)
         if copy and not now:
