@@ -12,6 +12,7 @@ import logging
 import logging.handlers
 import os
 import select
+import shlex
 import shutil
 import signal
 import socket
@@ -236,12 +237,12 @@ class Supervisor:
         with contextlib.ExitStack() as stack:
             stack.enter_context(hearing(self._signals))
             folder = stack.enter_context(own_folder())
+            self._locks = self._only_gateway()  # before the ports: the same policy twice is no matter of ports
+            for lock in self._locks:
+                stack.callback(os.close, lock)
             sockets = listen(self.settings) if sockets is None else sockets
             for one in sockets.values():
                 stack.callback(one.close)
-            self._locks = self._only_gateway()
-            for lock in self._locks:
-                stack.callback(os.close, lock)
             self._pair = Pair(self.policy_file, self.settings, sockets, folder, self._users, self._locks)
             self._log.info("started")
             _notify("READY=1")
@@ -379,20 +380,37 @@ def _log(settings: Settings) -> logging.Logger:
     log = logging.getLogger("discreet.gateway")
     log.setLevel(logging.INFO)
     log.propagate = False
-    for old in log.handlers:
-        old.close()
-    log.handlers = [logging.NullHandler()]
+    handler: logging.Handler = logging.NullHandler()
     if settings.log:
         try:
             handler = logging.handlers.RotatingFileHandler(settings.log, maxBytes=_LOG_SIZE, backupCount=_LOGS)
         except OSError as error:
-            raise InvalidArgument(
-                f"log of [gateway] cannot be written: {error.strerror}. Name a file in a folder that exists.",
-                code="file-not-writable",
-            ) from None
+            raise _log_error(settings.log, error.strerror) from None
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-        log.handlers = [handler]
+    for old in log.handlers:  # only now: if the new file cannot be written, the old one says so
+        old.close()
+    log.handlers = [handler]
     return log
+
+
+def _check_log(file: str | None) -> None:
+    """Refuse a log that `discreet serve` could not write. Nothing is made here."""
+    if not file:
+        return
+    place = Path(file)
+    is_there = place.exists()
+    if is_there and not place.is_file():
+        raise _log_error(file, "not a file")
+    if not os.access(place if is_there else place.parent, os.W_OK if is_there else os.W_OK | os.X_OK):
+        raise _log_error(file, "not writable" if place.parent.is_dir() else "no such folder")
+
+
+def _log_error(file: str, why: str | None) -> InvalidArgument:
+    folder = Path(file).parent
+    remedy = (
+        "Name another file" if folder.is_dir() else f"Make its folder: install -d -m 700 {shlex.quote(str(folder))}"
+    )
+    return InvalidArgument(f"log of [gateway] cannot be written: {why}. {remedy}.", code="file-not-writable")
 
 
 def _warnings(policy: Policy, settings: Settings, vault: User) -> list[str]:
@@ -407,4 +425,5 @@ def check(file: str | Path) -> list[str]:
     policy, settings = load_served(file)
     if found := problems(file, policy, settings):
         raise not_isolated(found)
+    _check_log(settings.log)
     return _warnings(policy, settings, users_of(settings)[0])

@@ -143,8 +143,8 @@ def _only_one(place: str) -> int:
         return file
     os.close(file)
     raise ServiceUnavailable(
-        f"Another gateway uses {place.removesuffix('.lock')}. Two at once would see when the other one charges. End "
-        "the other one, or send it SIGHUP to let it serve what is new.",
+        f"A gateway runs already that uses {place.removesuffix('.lock')}. To let it serve what is new, send it SIGHUP. "
+        "Or end it: two at once would see when the other one charges.",
         code="gateway-running",
     )
 
