@@ -70,7 +70,7 @@ def test_only_its_owner_can_read_a_backup(tmp_path, install):
     house.open("ada")
     house.policy.chmod(0o600)
     programs.mkdir()
-    for name, words in (("discreet", f'"{sys.executable}" -m discreet "$@"'), ("sudo", 'shift 2; "$@"')):
+    for name, words in (("discreet", f'"{sys.executable}" -m discreet "$@"'), ("runuser", 'shift 3; "$@"')):
         (programs / name).write_text(f"#!/bin/sh\n{words}\n")
         (programs / name).chmod(0o755)
     page = (DEPLOY / "README.md").read_text("utf-8")

@@ -13,6 +13,7 @@ import discreet as dp
 from discreet.errors import DiscreetError, InvalidArgument, NotAllowed
 from discreet.gateway.books import questions
 from discreet.gateway.books.dashboards import AUTHORS
+from discreet.gateway.books.offices import check_caller
 from discreet.gateway.books.tokens import COMMAND_LINE, ROLES, Caller
 from discreet.gateway.vault.verbs import VERBS
 
@@ -169,3 +170,18 @@ def test_what_is_missing_or_unknown_is_named(clinic: Clinic) -> None:
     with pytest.raises(InvalidArgument, match="'epsilom'"):
         clinic.do("open", name="alice", epsilom=3)
     assert COMMAND_LINE.account not in {one["name"] for one in clinic.do("accounts")["accounts"]}
+
+
+@pytest.mark.parametrize(("role", "scope"), [("steward", "replay"), ("auditor", "ask"), ("viewer", "ask")])
+def test_who_can_have_no_such_token_is_not_told_to_ask_for_one(role: str, scope: str) -> None:
+    """The role decides, and the roles that may are named. Who only needs another token is told to get it."""
+    caller = Caller(account="stefan", role=role, scopes=frozenset(ROLES[role]))
+    with refuses(NotAllowed, "gateway-role") as refused:
+        check_caller(caller, "ask", ROLES, scope)
+    said = str(refused.value)
+    assert "token" not in said
+    assert said.endswith(f"Yours is {role}.")
+    assert role not in said.partition("Yours")[0]
+    with refuses(NotAllowed, "gateway-role") as refused:
+        check_caller(Caller(account="ada", role="analyst", scopes=frozenset({"explain"})), "ask", ROLES, scope)
+    assert f"a token with the scope {scope}" in str(refused.value)

@@ -336,3 +336,17 @@ def test_a_risk_that_the_guarantee_does_not_cover() -> None:
 def test_the_largest_risks_have_words_too(epsilon):
     text = str(dp.risk(dp.Pure(epsilon=epsilon)))
     assert "no bound is known" in text or "factor of" in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "differs"),
+    [
+        (lambda: dp.risk(dp.Approx(epsilon=8, delta=1e-6)), True),
+        (lambda: dp.risk(dp.Approx(epsilon=8, delta=1e-6), people=2), False),
+        (lambda: dp.risk(dp.Approx(epsilon=8, delta=1e-6), failure=1e-6), False),
+        (lambda: dp.risk(PURE), False),
+        (lambda: dp.risk(dp.ZeroConcentrated(rho=0.1)), False),
+    ],
+)
+def test_it_is_said_why_the_stated_numbers_are_not_those_of_the_guarantee(asked: Any, differs: bool) -> None:
+    assert ("are not δ and e^ε" in " ".join(str(asked()).split())) == differs

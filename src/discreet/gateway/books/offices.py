@@ -87,8 +87,9 @@ def check_caller(caller: Caller | None, verb: str, roles: Collection[str], scope
     """Refuse a caller whose role or token does not allow a verb."""
     if caller is None:
         raise login_error()
-    if caller.role not in roles:
-        raise NotAllowed(f"{verb} is for the roles {', '.join(roles)}. Yours is {caller.role}.", code="gateway-role")
+    allowed = [role for role in roles if scope is None or scope in ROLES[role]]  # no token of others can have it
+    if caller.role not in allowed:
+        raise NotAllowed(f"{verb} is for the roles {', '.join(allowed)}. Yours is {caller.role}.", code="gateway-role")
     if scope is not None and scope not in caller.scopes:
         raise NotAllowed(
             f"{verb} needs a token with the scope {scope}. Log in with a link, or ask for such a token.",

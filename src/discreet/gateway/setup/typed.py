@@ -30,15 +30,21 @@ class Writing:
         if match is None:
             return text
         sign, whole, fraction = match.groups()
-        if not whole.isdecimal() and fraction is None and kind == "number" and self._has_two_readings(whole):
+        if kind == "number" and self._has_two_readings(whole, fraction):
+            large, small = (re.sub(r"[^0-9+-]", point, text) for point in ("", "."))
             raise InvalidArgument(
-                f"{text} can be read in two ways. Write {re.sub(group, '', text)}, or write its fraction, too.",
+                f"{text} can be read in two ways. Write {large}, or {small}0 for the smaller number.",
                 code="column-choices-type",
             )
         return f"{sign}{re.sub(group, '', whole)}" + (f".{fraction}" if fraction else "")
 
-    def _has_two_readings(self, whole: str) -> bool:
-        """Whether 1.234 may also be one and a fraction, as in a policy, or 1,234, in a file without groups."""
+    def _has_two_readings(self, whole: str, fraction: str | None) -> bool:
+        """Whether 1.234 may also be one and a fraction, as in a policy, or 1,234, in a file without groups. And whether
+        20,000 may be twenty thousand where commas precede fractions: in most forms it is.
+        """
+        if fraction is not None:
+            could_be_group = whole.isdecimal() and len(whole) <= 3 and whole[0] != "0" and len(fraction) == 3
+            return could_be_group and (self.decimal == "," or fraction == "000")
         return len(re.findall(r"\D", whole)) == 1 and ("." in whole or self.thousands is None)
 
     def plain_date(self, text: str) -> str:

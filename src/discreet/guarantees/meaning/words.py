@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from discreet import html
 from discreet.exact.rational import exactly
+from discreet.guarantees.guarantee import Approx
 from discreet.guarantees.meaning.curve import posterior_of
 from discreet.guarantees.unit import Unit, few_rows
 
@@ -139,7 +140,18 @@ def _loss(risk: Risk) -> str:
         return f"Privacy loss: no release, whatever it shows, changes {what} {bound}."
     return (
         f"Privacy loss: except with probability {one_in(risk.failure)}, no release changes {what} {bound}. "
-        f"In the excepted case a release may reveal everything about {_those(risk)}."
+        f"In the excepted case a release may reveal everything about {_those(risk)}.{_unlike_epsilon(risk)}"
+    )
+
+
+def _unlike_epsilon(risk: Risk) -> str:
+    """Why the probability and the factor are not δ and e^ε, where a guarantee has both."""
+    stated = risk.guarantee
+    if not isinstance(stated, Approx) or not stated.delta or risk.people > 1 or risk.failure <= stated.delta:
+        return ""
+    return (
+        " This probability and factor are not δ and e^ε: δ alone does not bound how often odds change by more than "
+        "e^ε, so both are a little larger here, and hold together."
     )
 
 
