@@ -228,3 +228,39 @@ def test_what_a_copy_is_of_is_said_completely(tmp_path: Path) -> None:
     ):
         with refuses(InvalidArgument, code):
             load(words | {"tables": {"t": source | {"copy_of": given}}})
+
+
+@pytest.mark.parametrize("encoding", [["stays: windows-1252"], ["old stays.csv:cp1252", "labs.csv: latin2"]])
+def test_files_of_different_encodings(encoding: list[str], tmp_path: Path) -> None:
+    """Only those that are named are copied, each in its own encoding."""
+    (tmp_path / "visits.csv").write_bytes(VISITS.encode())
+    (tmp_path / "stays.csv").write_bytes(VISITS.encode("cp1252"))
+    (tmp_path / "old stays.csv").write_bytes(VISITS.encode("cp1252"))
+    (tmp_path / "labs.csv").write_bytes("Patientennr;Ort\n1;Łódź\n".encode("iso-8859-2"))
+    named = [one.partition(":")[0].removesuffix(".csv") for one in encoding]
+    files = [tmp_path / f"{one}.csv" for one in ("visits", *named)]
+    init_command.main(files, tmp_path / "p.toml", person="Patientennr", encoding=encoding, header=True)
+    assert {one.name for one in tmp_path.glob("*.utf8.csv")} == {f"{one}.utf8.csv" for one in named}
+    if "labs" in named:
+        assert "Łódź" in (tmp_path / "labs.utf8.csv").read_text("utf-8")
+    tables = tomllib.loads((tmp_path / "p.toml").read_text("utf-8"))["tables"]
+    assert {name for name, words in tables.items() if "copy_of" in words} == {one.replace(" ", "_") for one in named}
+
+
+def test_what_says_no_encoding_of_one_table(tmp_path: Path) -> None:
+    (tmp_path / "visits.csv").write_bytes(VISITS.encode())
+    (tmp_path / "stays.csv").write_bytes(VISITS.encode("cp1252"))
+    files = [str(tmp_path / name) for name in ("stays.csv", "visits.csv")]
+    for given, code in (
+        (["beds: windows-1252"], "not-an-option"),
+        (["stays: windows-1252", "stays.csv: windows-1250"], "not-an-option"),
+        (["windows-1252", "windows-1250"], "not-an-option"),
+        (["stays: utf-16"], "not-an-option"),
+        (["windows-1252"], "source-encoding"),
+        (["visits: windows-1252"], "source-encoding"),
+    ):
+        with refuses(InvalidArgument, code) as refused:
+            read_source(files, tmp_path / "p.toml", encoding=given, header=True)
+        if given == ["windows-1252"]:
+            assert '--encoding "stays: windows-1252"' in str(refused.value)
+    assert {one.name for one in tmp_path.iterdir()} == {"stays.csv", "visits.csv"}

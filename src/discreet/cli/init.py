@@ -41,10 +41,11 @@ def init(
         str | None, typer.Option(help='What separates fields of text files. " " is any number of spaces and tabs.')
     ] = None,
     encoding: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            help="The encoding of text files that are not UTF-8, such as windows-1252. A copy in UTF-8 is written next "
-            "to the policy."
+            help="The encoding of text files that are not UTF-8, such as windows-1252. Repeat it with the "
+            'table if only some are not: "stays: windows-1252". A copy in UTF-8 is written next to the policy.',
+            show_default=False,
         ),
     ] = None,
     columns: Annotated[

@@ -32,13 +32,18 @@ def names_in(text: str) -> tuple[str, ...]:
     return names
 
 
+def tables_by_words(paths: Mapping[str, Path]) -> dict[str, str]:
+    """The tables by what an owner may call them: their names, and the names and paths of their files."""
+    return {word: table for table, path in paths.items() for word in (str(path), path.name)} | {
+        one: one for one in paths
+    }
+
+
 def names_of_tables(given: Sequence[str], paths: Mapping[str, Path]) -> dict[str | None, tuple[str, ...]]:
     """Names of columns by their tables, from "stays: mrn, ward" or "stays.txt: mrn, ward". Without a table, they are
     those of the only file that has none, and stand under None. `paths` are the files of the tables.
     """
-    tables = {word: table for table, path in paths.items() for word in (str(path), path.name)} | {
-        one: one for one in paths
-    }
+    tables = tables_by_words(paths)
     found: dict[str | None, tuple[str, ...]] = {}
     for text in given:
         first, comma, others = text.partition(",")

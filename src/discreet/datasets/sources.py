@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.datasets.column_names import check_count, names_of_tables
-from discreet.datasets.texts.copies import TextCopy, check_encoding, count_unreadable, refuse_wide, write_copy
+from discreet.datasets.texts.copies import TextCopy, count_unreadable, encodings_of_tables, refuse_wide, write_copy
 from discreet.datasets.texts.drafts import NOTABLE, ROWS, TextDraft, draft_names, draft_text
 from discreet.engines.configuration import URLS
 from discreet.engines.duckdb.engine import DuckDB, has_types, text_files_in
@@ -106,12 +106,13 @@ def read_source(
     *,
     header: bool | None = None,
     separator: str | None = None,
-    encoding: str | None = None,
+    encoding: str | Sequence[str] | None = None,
     names_only: bool = False,
     columns: Sequence[str] = (),
 ) -> Source:
     """The tables in files and folders, or in a PostgreSQL database. Rows are read for the types of text files only, and
-    not even for those if `names_only`. A file in another `encoding` is copied, next to the policy. `columns` are names
+    not even for those if `names_only`. A file in another `encoding` is copied, next to the policy: that of all text
+    files, or "stays: windows-1252" for each that is not UTF-8. `columns` are names
     for files that have no line of names: "mrn, ward" for the only one, or "stays.txt: mrn, ward" for each.
     """
     if is_database(words):
@@ -137,7 +138,8 @@ def read_source(
     known: dict[str, Any] = {"header": header, "separator": separator}
     try:
         if encoding is not None:
-            _copy_files(paths, check_encoding(encoding), policy, copies, look=not names_only)
+            encodings = encodings_of_tables([encoding] if isinstance(encoding, str) else encoding, paths)
+            _copy_files(paths, encodings, policy, copies, look=not names_only)
         made = _read_files(paths, policy, names_only=names_only, named=names, **known)
         for table, given in names.items():
             made = made.with_names(_nameless_of(made, table), given)
@@ -148,20 +150,21 @@ def read_source(
 
 
 def _copy_files(
-    paths: dict[str, Path], encoding: str, policy: Path, copies: dict[str, TextCopy], *, look: bool
+    paths: dict[str, Path], encodings: Mapping[str, str], policy: Path, copies: dict[str, TextCopy], *, look: bool
 ) -> None:
-    """Replace all text files by copies in UTF-8. If rows decided which, a policy would show that one of them has an é.
+    """Replace text files by copies in UTF-8. If rows decided which, a policy would show that one of them has an é.
     A file that is UTF-8 already is refused.
     """
-    for name, path in paths.items():
+    for name, encoding in encodings.items():
+        path = paths[name]
         for file in text_files_in(path):
             refuse_wide(file)
             seen, unreadable, readable = count_unreadable(file, ROWS) if look else (0, 0, 0)
             if readable > max(unreadable, NOTABLE * seen):
+                other = next((one for one in encodings if one != name), None)
+                each = f' If other files need it, name their tables: --encoding "{other}: {encoding}".' if other else ""
                 raise InvalidArgument(
-                    f"{file} seems to be UTF-8 already. Leave out --encoding. If other files need it, convert those "
-                    "with iconv.",
-                    code="source-encoding",
+                    f"{file} seems to be UTF-8 already. Leave out --encoding for it.{each}", code="source-encoding"
                 )
             if _at_home(path).is_dir():
                 raise InvalidArgument(

@@ -82,7 +82,7 @@ class FirstRun:
         *,
         header: bool | None = None,
         columns: Sequence[str] = (),
-        encoding: str | None = None,
+        encoding: str | Sequence[str] | None = None,
         isolated: bool = True,
         users: tuple[str, str] = USERS,
     ) -> None:

@@ -49,10 +49,10 @@ def serve(
         ),
     ] = None,
     encoding: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            help="With --new: the encoding of text files that are not UTF-8, such as windows-1252. A copy in UTF-8 is "
-            "written next to the policy.",
+            help="With --new: the encoding of text files that are not UTF-8, such as windows-1252. Repeat it with the "
+            'table if only some are not: "stays: windows-1252". A copy in UTF-8 is written next to the policy.',
             show_default=False,
         ),
     ] = None,

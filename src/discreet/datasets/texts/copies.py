@@ -11,12 +11,15 @@ import io
 import os
 import shlex
 import zlib
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from discreet.datasets.column_names import tables_by_words
+from discreet.engines.duckdb.engine import text_files_in
 from discreet.engines.duckdb.text_files import LONGEST_HEADER, ZIPPED, open_bytes, open_text
 from discreet.errors import InvalidArgument
 
@@ -111,6 +114,33 @@ def check_encoding(encoding: str) -> str:
         f"The encoding must be one of {', '.join(ENCODINGS)}. Convert a file in any other with iconv.",
         code="not-an-option",
     )
+
+
+def encodings_of_tables(given: Sequence[str], paths: Mapping[str, Path]) -> dict[str, str]:
+    """Encodings by table, from "stays: windows-1252" for one or "windows-1252" for all others. Of files with types of
+    their own, none is known.
+    """
+    words, texts = tables_by_words(paths), [table for table, path in paths.items() if text_files_in(path)]
+    own: dict[str, str] = {}
+    others: dict[str, str] = {}
+    for text in given:
+        name, colon, encoding = text.rpartition(":")
+        table = words.get(name.strip())
+        if colon and (table not in texts):
+            raise InvalidArgument(
+                f"Before a colon, --encoding has the table of a text file: {', '.join(texts) or 'there is none'}.",
+                code="not-an-option",
+            )
+        chosen = own if colon else others
+        for one in [table] if colon and table else texts:
+            if one in chosen:
+                raise InvalidArgument(
+                    f"--encoding is given twice for {one}. Leave out one, or write the table before it: "
+                    f'--encoding "{one}: windows-1252".',
+                    code="not-an-option",
+                )
+            chosen[one] = check_encoding(encoding.strip())
+    return others | own
 
 
 def write_copy(file: Path, encoding: str, folder: Path) -> TextCopy:
