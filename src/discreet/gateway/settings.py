@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -128,7 +129,8 @@ def load_settings(policy: str | Path) -> tuple[Policy, Settings]:
     """The policy in a file, and the settings of its gateway."""
     known = load(policy)
     path = Path(policy).expanduser()
-    return known, replace(settings_of(known.gateway or {}, path.parent, known), name=path.stem)
+    name = path.resolve().stem  # a link to a policy is the same data set
+    return known, settings_of(known.gateway or {}, path.parent, known, name)
 
 
 def load_served(policy: str | Path) -> tuple[Policy, Settings]:
@@ -151,19 +153,24 @@ def load_books(policy: str | Path) -> Settings | None:
         found = _sections(path.read_text("utf-8", errors="replace"))
         if found is None:
             return None
-        given, ledger = found["gateway"], found.get("ledger", {})
-        users = _users(given["users"]) if "users" in given else USERS
+        given, ledger, users, name = found["gateway"], found.get("ledger", {}), USERS, path.resolve().stem
+        with suppress(InvalidArgument):  # root can do it, too
+            users = _users(given.get("users", USERS))
         if "path" in ledger or "store" in given:
             beside = text_in(ledger, "path", "ledger") or ""
             beside = beside if beside.startswith(URLS) else str(path.parent / Path(beside).expanduser())
-            store = _store(text_in(given, "store", "gateway"), path.parent, beside)
+            store = _store(text_in(given, "store", "gateway"), path.parent / name, beside)
             if store.startswith(URLS) or Path(store).exists():
-                return Settings(name=path.stem, store=store, copies=f"{store}.data", users=users)
+                return Settings(name=name, store=store, copies=f"{store}.data", users=users)
     return None
 
 
 _PLACES = {"gateway": "store", "ledger": "path"}
 """The settings that say where the gateway's own database is."""
+_UNREADABLE = "["
+"""The section of lines below a heading that cannot be read. It may be any of them."""
+_ALIKE = 0.75
+"""How alike two words are, if one may be the other with a typing error. `source` is less like `store`."""
 
 
 def _sections(text: str) -> dict[str, dict[str, Any]] | None:
@@ -180,28 +187,40 @@ def _sections(text: str) -> dict[str, dict[str, Any]] | None:
         name = ""
         for line in text.splitlines():
             if line.lstrip().startswith("["):
-                if (heading := _HEADING.match(line)) is None:
-                    return None
-                name = heading[1].strip()
+                heading = _HEADING.match(line)
+                name = _UNREADABLE if heading is None else heading[1].strip()
                 found.setdefault(name, {})
+                if heading is None:
+                    wrong.setdefault(name, []).extend(re.findall(r"\w+", line))
                 continue
             try:
                 found.setdefault(name, {}).update(tomllib.loads(line))
             except ValueError:
                 wrong.setdefault(name, []).extend(re.findall(r"\w+", line)[:1])
+    if "store" in found.get("gateway", {}):
+        return found
     for name, meant in _PLACES.items():
         given = found.get(name, {})
-        if meant not in given and difflib.get_close_matches(meant, [*given, *wrong.get(name, ())]):
+        if meant not in given and _may_be(meant, [*given, *wrong.get(name, ())]):
+            return None
+        if _may_be(meant, [*found.get(_UNREADABLE, ()), *wrong.get(_UNREADABLE, ())]):
             return None
     return found if "gateway" in found else None
 
 
-def settings_of(words: Mapping[str, Any], folder: Path, policy: Policy) -> Settings:
-    """The settings in the section [gateway] of a policy. Paths are relative to `folder`."""
+def _may_be(meant: str, keys: Iterable[str]) -> bool:
+    """Whether one of these keys may be this one, mistyped. Those of other settings are not."""
+    unknown = [key.lower() for key in keys if key == meant or key not in _KEYS]
+    return bool(difflib.get_close_matches(meant, unknown, cutoff=_ALIKE))
+
+
+def settings_of(words: Mapping[str, Any], folder: Path, policy: Policy, name: str = Settings.name) -> Settings:
+    """The settings in the section [gateway] of a policy, whose file has this name. Paths are relative to `folder`."""
     given = _section(words, "gateway")
     question = _section(given.get("question", {}), "gateway.question")
     limits = _section(given.get("limits", {}), "gateway.limits")
-    found: dict[str, Any] = {f"question_{key}": _epsilon(value, key) for key, value in question.items()}
+    found: dict[str, Any] = {"name": name}
+    found |= {f"question_{key}": _epsilon(value, key) for key, value in question.items()}
     found |= {key: _epsilon(value, key) for key, value in limits.items() if key != "alert_at"}
     if "alert_at" in limits:
         found["alert_at"] = _share(limits["alert_at"])
@@ -220,7 +239,7 @@ def settings_of(words: Mapping[str, Any], folder: Path, policy: Policy) -> Setti
     if memory := text_in(given, "lane_memory", "gateway"):
         memory_in_bytes(memory)
         found["lane_memory"] = memory
-    found["store"] = _store(text_in(given, "store", "gateway"), folder, str(policy.ledger))
+    found["store"] = _store(text_in(given, "store", "gateway"), folder / name, str(policy.ledger))
     local = not found["store"].startswith(URLS)
     found["copies"] = f"{found['store']}.data" if local else str(folder / "gateway.data")
     found["version"] = text_in(given, "version", "gateway") or VERSION
@@ -322,14 +341,17 @@ def _address(value: Any, key: str) -> Address:
     return Address(host, int(port))
 
 
-def _store(given: str | None, folder: Path, ledger: str) -> str:
-    """The place of the gateway's own database: by default next to the ledger."""
+def _store(given: str | None, policy: Path, ledger: str) -> str:
+    """The place of the gateway's own database: by default that of the policy, which is given without .toml. If it had
+    the name of the ledger, a mistyped ledger would bring a new database along, which knows of no other ledger.
+    """
     if given is not None:
-        return given if given.startswith(URLS) else str(folder / Path(given).expanduser())
+        return given if given.startswith(URLS) else str(policy.parent / Path(given).expanduser())
     if ledger.startswith(URLS):
         address, _, schema = ledger.partition("#")
         return f"{address}#{schema or 'discreet'}_gateway"
-    return str(Path(ledger).with_suffix(".gateway"))
+    own, before = f"{policy}.gateway", f"{os.path.splitext(ledger)[0]}.gateway"  # as earlier versions named it
+    return before if os.path.exists(before) and not os.path.exists(own) else own
 
 
 def _users(value: Any) -> tuple[str, str]:

@@ -197,7 +197,7 @@ class FirstRun:
             return self._begun
         text = self._check(self.draft)
         policy = drafts.checked(text, self.policy.parent)
-        settings = settings_of(policy.gateway or {}, self.policy.parent, policy)
+        settings = settings_of(policy.gateway or {}, self.policy.parent, policy, self.policy.stem)
         for place in (str(policy.ledger), settings.store):
             if Path(place).exists():
                 raise _exists(Path(place))
