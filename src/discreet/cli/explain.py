@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from discreet.cli.terminal.connecting import connected
 from discreet.cli.terminal.options import SHOWN, about_a_question
 from discreet.guarantees.accuracy import check_confidence
 
@@ -53,9 +54,7 @@ def main(
     **cost: Any,
 ) -> None:
     """Print how a question would be answered, as "text" or "json". Nothing is spent and no row is read."""
-    from discreet.datasets.connect import connect
-
-    sure, database = check_confidence(confidence), connect(policy, analyst=analyst)
+    sure, database = check_confidence(confidence), connected(policy, analyst)
     with closing(database.ledger), closing(database.engine):
         database = database.part(*parts) if parts else database
         explained = database.explain(question, confidence=sure, **cost)

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from discreet.cli.terminal.connecting import connected
 from discreet.cli.terminal.options import RECORD, SHOWN, about_a_question
 from discreet.cli.terminal.output import check_picture, clean
 from discreet.errors import InvalidArgument
@@ -96,7 +97,6 @@ def main(
     """Answer a question and print it as "table", "json" or "csv". Bad options are reported before anything is
     charged.
     """
-    from discreet.datasets.connect import connect
     from discreet.datasets.description import asks_for_tables, shown_tables
     from discreet.engines.duckdb.engine import DuckDB
     from discreet.sql.running.explanation import lines
@@ -105,7 +105,7 @@ def main(
     sure = check_confidence(confidence)
     if plot is not None:
         check_picture(plot, "discreet query --plot")
-    database, console = connect(policy, analyst=analyst), Console(stderr=True)
+    database, console = connected(policy, analyst), Console(stderr=True)
     if parts:
         database = database.part(*parts)
     if asks_for_tables(question):

@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 
 from discreet.cli.explain import PlanFormat
+from discreet.cli.terminal.connecting import connected
 from discreet.cli.terminal.exits import exit_code
 from discreet.cli.terminal.options import COST, RECORD, SHOWN, Analyst, Delta, NamedPolicy, Weight, read_amounts
 from discreet.cli.terminal.output import clean
@@ -73,9 +74,7 @@ def standing(
 
     What it costs whom, and why: docs/standing.md
     """
-    from discreet.datasets.connect import connect
-
-    database = connect(policy, analyst=analyst)
+    database = connected(policy, analyst)
     options: dict[str, Any] = {"every": every, "times": times, "epsilon": epsilon, "delta": delta, "first": first}
     options |= {"totals": totals, "blocks_per_person": blocks_per_person, "weights": read_amounts(weight, "--weight")}
     with closing(database):

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli.explain import PlanFormat
+from discreet.cli.terminal.connecting import connected
 from discreet.cli.terminal.options import SHOWN, Analyst, Policy
 
 
@@ -33,9 +34,7 @@ def tables(
 
 def main(policy: str | None = None, *, form: str = "text", analyst: str | None = None) -> None:
     """Print the tables of a policy, as "text" or "json"."""
-    from discreet.datasets.connect import connect
-
-    database = connect(policy, analyst=analyst)
+    database = connected(policy, analyst)
     with closing(database):
         described = database.tables
     print(described if form == "text" else json.dumps(described.as_json(), ensure_ascii=False, default=str))

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from discreet.datasets.connect import open_engine, schema_of
 from discreet.datasets.database import Database
 from discreet.datasets.drafts import DECIDE
-from discreet.datasets.ledgers import open_policy_ledger
+from discreet.datasets.ledgers import mistyped, open_policy_ledger
 from discreet.datasets.limits import warnings_on_limit
 from discreet.datasets.people import columns_about_people
 from discreet.datasets.policy import Policy, load
@@ -239,6 +239,8 @@ def _problems_of_files(path: Path, policy: Policy) -> Iterator[Problem]:
                 f"Everybody on this machine can read the rows of {name}. Run: chmod o-rwx {shlex.quote(str(source))}"
             )
     yield from map(Problem, stale_copies(policy))
+    if text := mistyped(policy):
+        yield Problem(text)
     if isinstance(policy.ledger, str) and not policy.ledger.startswith(URLS):
         yield from _problems_of_ledger(Path(policy.ledger))
 

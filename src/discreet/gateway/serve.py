@@ -27,6 +27,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TextIO
 
+from discreet.datasets.ledgers import beginning, mistyped
 from discreet.datasets.policy import Policy
 from discreet.errors import InvalidArgument, ServiceUnavailable
 from discreet.gateway.books.store import check_held, only_gateway
@@ -219,6 +220,7 @@ class Supervisor:
         self._isolated = isolated
         known, self.settings, self.problems, self._users = self._read()
         self.warnings = _warnings(known, self.settings, self._users[0])
+        self.beginning = beginning(known)
         self._log = _log(self.settings)
         self._signals: list[int] = []
         self._ending: list[threading.Thread] = []
@@ -416,7 +418,7 @@ def _log_error(file: str, why: str | None) -> InvalidArgument:
 def _warnings(policy: Policy, settings: Settings, vault: User) -> list[str]:
     """What the owner should know, such as why an old copy of the ledger might not be noticed, in words."""
     unnoticed = why_unnoticed(policy, vault, "this user" if vault == this_user() else settings.users[0])
-    return [*([] if unnoticed is None else [unnoticed]), *replaced_sources(policy, settings)]
+    return [*(text for text in (unnoticed, mistyped(policy)) if text), *replaced_sources(policy, settings)]
 
 
 def check(file: str | Path) -> list[str]:

@@ -118,6 +118,8 @@ def serve(
     if not is_installed():
         print('/mcp is not served: it needs mcp. Install it with: pip install "discreet[mcp]"', file=sys.stderr)
     with supervisor.running():
+        if supervisor.beginning:
+            print(supervisor.beginning, file=sys.stderr)
         print("ready", *(f"  {name:9} {address}" for name, address in supervisor.addresses().items()), sep="\n")
         sys.stdout.flush()
         supervisor.watch()
