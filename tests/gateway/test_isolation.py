@@ -428,7 +428,7 @@ def test_root_makes_nothing_in_the_home_of_the_vault(house, monkeypatch):
     """As with `sudo -E`: the home that the environment names is that of another user."""
     home = house.folder / "home"
     home.mkdir()
-    monkeypatch.setattr(elsewhere.pwd, "getpwuid", lambda _: SimpleNamespace(pw_dir=str(home)))
+    monkeypatch.setattr(elsewhere.pwd, "getpwuid", lambda _: SimpleNamespace(pw_dir=str(home), pw_gid=VAULT))
     monkeypatch.delenv("DISCREET_STATE", raising=False)
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(home))

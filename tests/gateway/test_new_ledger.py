@@ -142,3 +142,130 @@ def test_serve_says_it(house: House, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "clinic.ledger is there, and has 1 entry: is the path" in " ".join(
         Supervisor(house.policy, isolated=False).warnings
     )
+
+
+# --- root ---------------------------------------------------------------------------------------------------
+
+as_root = pytest.mark.skipif(
+    os.geteuid() != 0 or python_for_all() is None, reason="only root can be other users, which need a Python"
+)
+
+
+@pytest.fixture
+def clinic(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """A policy and its data, in a folder of the vault, whose user has a home. Nothing was asked yet."""
+    monkeypatch.setattr(sys, "executable", python_for_all())
+    folder = Path(tempfile.mkdtemp(prefix="clinic-"))
+    folder.chmod(0o755)
+    made = House(folder / "clinic", USERS + LISTEN)
+    (made.folder / "home").mkdir()
+    give_to_vault(made.folder)
+    vault = pwd.struct_passwd(("vault", "x", VAULT, VAULT, "", str(made.folder / "home"), "/bin/sh"))
+    known = pwd.getpwuid
+    monkeypatch.setattr(pwd, "getpwuid", lambda user: vault if user == VAULT else known(user))
+    monkeypatch.delenv("DISCREET_STATE")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "root"))
+    yield made
+    shutil.rmtree(folder)
+
+
+def owners(house: House, pattern: str) -> set[int]:
+    found = {one.lstat().st_uid for one in house.folder.rglob(pattern)}
+    assert found
+    return found
+
+
+@as_root
+def test_first_charges_of_root_are_seen_by_the_vault(clinic: House, tmp_path: Path, capsys) -> None:
+    """Two charges, a copy, a third one, and the copy put back."""
+    with as_vault(*load_settings(clinic.policy)):
+        begun(clinic)
+    ledger = clinic.folder / "clinic.ledger"
+    for epsilon in ("0.1", "0.1", "0.3"):
+        old = {file: file.read_bytes() for file in (ledger, Path(f"{ledger}.checkpoint"))}
+        assert (
+            said(capsys, "query", str(clinic.policy), COUNT, "--epsilon", epsilon, "--key", os.urandom(4).hex())[0] == 0
+        )
+    for file, content in old.items():
+        file.write_bytes(content)
+    code, _, told = said(capsys, "ledger", str(clinic.policy))
+    assert (code, "[ledger-old-copy]" in told) == (1, True)
+    with as_vault(*load_settings(clinic.policy)) as is_vault, refuses(LedgerDamaged, "ledger-old-copy"):
+        assert is_vault
+        Ledger.open(ledger)
+    assert owners(clinic, "home/.local/state/discreet/*") == {VAULT}
+    assert owners(clinic, "home/.*") == {VAULT}
+    assert not (tmp_path / "root").exists()
+
+
+@as_root
+@pytest.mark.parametrize("obstacle", ["a link", "a pipe", "a file of root", "a closed home"])
+def test_what_the_vault_has_in_its_home_leads_root_nowhere(clinic: House, tmp_path: Path, obstacle: str) -> None:
+    """Then root has a second checkpoint of its own."""
+    home, secret = clinic.folder / "home", clinic.folder / "secret"
+    secret.mkdir(0o700)
+    with closing(dp.connect(clinic.policy)) as database:
+        name = f"{Ledger.open(clinic.folder / 'clinic.ledger')._terms.ledger}.checkpoint"
+        place = home / ".local" / "state" / "discreet" / name
+        if obstacle == "a link":
+            (home / ".local").symlink_to(secret)
+        elif obstacle == "a closed home":
+            os.chown(home, 0, 0)
+        else:
+            place.parent.mkdir(parents=True)
+            os.mkfifo(place) if obstacle == "a pipe" else place.touch()
+        database.sql(COUNT, epsilon=0.1)
+    assert list(secret.iterdir()) == []
+    assert list((tmp_path / "root" / "discreet").iterdir()) == [tmp_path / "root" / "discreet" / name]
+    assert not place.is_file() or place.stat().st_size == 0
+
+
+@as_root
+def test_a_user_who_can_have_no_second_checkpoint_is_tried_once(clinic: House, monkeypatch) -> None:
+    os.chown(clinic.folder / "home", 0, 0)
+    tried, make = [], elsewhere._make_as
+    monkeypatch.setattr(elsewhere, "_make_as", lambda *given: tried.append(given) or make(*given))
+    with closing(dp.connect(clinic.policy)) as database:
+        for epsilon in (0.1, 0.2, 0.3):
+            database.sql(COUNT, epsilon=epsilon)
+    assert len(tried) == 1
+
+
+@as_root
+@pytest.mark.parametrize("by", ["query", "explain", "tables", "python"])
+def test_a_ledger_that_root_begins_is_the_vaults(clinic: House, by: str, capsys) -> None:
+    question = () if by == "tables" else (COUNT, "--epsilon", "0.1")
+    if by == "python":
+        with closing(dp.connect(clinic.policy)) as database:
+            database.sql(COUNT, epsilon=0.1)
+            assert owners(clinic, "clinic.ledger*") == {VAULT}  # -wal and -shm, too
+    else:
+        assert said(capsys, by, str(clinic.policy), *question)[0] == 0
+    assert owners(clinic, "clinic.ledger*") == {VAULT}
+    assert said(capsys, "ledger", str(clinic.policy), "--verify")[0] == 0
+    rename(clinic, "epsilon = 8", "epsilon = 9")
+    code, _, told = said(capsys, "ledger", str(clinic.policy), "--raise", "the board agreed")
+    assert (code, "as root" in told) == (0, False)
+    check(clinic.policy)
+
+
+@as_root
+def test_a_ledger_of_root_in_a_folder_of_the_vault_can_be_opened(clinic: House, capsys) -> None:
+    """As earlier versions left it."""
+    with closing(dp.connect(clinic.policy)) as database:
+        database.sql(COUNT, epsilon=0.1)
+    for name in ("clinic.ledger", "clinic.ledger.checkpoint"):
+        os.chown(clinic.folder / name, 0, 0)
+        code, _, told = said(capsys, "ledger", str(clinic.policy), "--verify")
+        assert (code, "as root" in told) == (0, True)
+        with refuses(InvalidArgument, "gateway-not-isolated") as refused:
+            check(clinic.policy)
+        assert f"chown {VAULT} {clinic.folder / name}" in str(refused.value)
+        os.chown(clinic.folder / name, VAULT, VAULT)
+
+
+@as_root
+def test_in_roots_own_folder_a_ledger_is_roots(clinic: House) -> None:
+    os.chown(clinic.folder, 0, 0)
+    dp.connect(clinic.policy).close()
+    assert owners(clinic, "clinic.ledger*") == {0}

@@ -313,11 +313,13 @@ def harden(*, ends_with_parent: bool = False) -> None:
 @contextlib.contextmanager
 def as_vault(policy: Policy | None, settings: Settings) -> Iterator[bool]:
     """Let root do something as the vault's user, so that files which it makes belong to the vault. Where that user does
-    not exist or does not have the folders, nothing changes. Gives whether this is that user now. Without a policy, no
-    ledger is used.
+    not exist, or cannot write the folders and the files in them, nothing changes. Gives whether this is that user now.
+    Without a policy, no ledger is used.
     """
-    folders = {str(Path(path).parent) for path in _places(policy, settings)}
-    with _as_user(vault_of(settings) if os.geteuid() == 0 else this_user(), folders) as able:
+    places = _places(policy, settings)
+    written = {str(Path(path).parent) for path in places}
+    written |= {file for place in places for file in (place, f"{place}.checkpoint") if os.path.isfile(file)}
+    with _as_user(vault_of(settings) if os.geteuid() == 0 else this_user(), written) as able:
         yield able
 
 

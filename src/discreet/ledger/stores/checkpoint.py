@@ -68,6 +68,8 @@ class Checkpoint:
         for what is no file.
         """
         flags |= os.O_CLOEXEC | os.O_NONBLOCK | (os.O_NOFOLLOW if os.geteuid() == 0 else 0)
+        if flags & os.O_CREAT and self.owner is None:
+            make_file(self.path)
         file = os.open(self.path, flags if self._creates else flags & ~os.O_CREAT, 0o600)
         try:
             self._check(file)
@@ -82,7 +84,7 @@ class Checkpoint:
             raise OSError(errno.EINVAL, "it is no file")
         if self.owner is not None and facts.st_uid != self.owner:
             is_theirs = not facts.st_size or os.stat(self.path.parent).st_uid == self.owner
-            if not self._creates or facts.st_uid != 0 or not is_theirs:
+            if not self._creates or facts.st_uid != 0 or facts.st_nlink != 1 or not is_theirs:
                 raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
             os.fchown(file, self.owner, -1)
 
@@ -123,7 +125,7 @@ class Checkpoint:
 
     def turn(self) -> Turn:
         """The turn of this process to use the database, inside of `with`."""
-        return Turn(f"{self.path}.turn")
+        return Turn(self.path.with_name(f"{self.path.name}.turn"))
 
     def _newest(self, content: bytes) -> Seen | None:
         """The newest state in the file. A slot with bytes that were seen before is not read again."""
@@ -214,12 +216,13 @@ class Turn:
     several in a row. Nobody depends on it, so a process that waits too long, or cannot use the file, goes on without.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: Path) -> None:
         self._path, self._file = path, -1
 
     def __enter__(self) -> None:
         try:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            make_file(self._path)
+            self._file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             is_locked(self._file, _TURN)
         except OSError:
             pass
@@ -228,6 +231,30 @@ class Turn:
         if self._file >= 0:
             fcntl.flock(self._file, fcntl.LOCK_UN)  # a child process that was forked meanwhile holds the same lock
             os.close(self._file)
+
+
+def make_file(path: Path) -> None:
+    """Create an empty file that only its owner can read, with its directory entry on disk. Nothing happens to one that
+    exists. What root creates belongs to the owner of its folder, whose ledger it is.
+
+    A file that exists is never opened here: closing it would drop all locks of this process on it, also those of a
+    connection of SQLite. Another process could then remove the log that this one still writes.
+    """
+    if os.path.lexists(path):
+        return
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(FileExistsError):
+            file = os.open(path.name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+            try:
+                if os.geteuid() == 0:
+                    with suppress(OSError):  # in some containers, root may not
+                        os.fchown(file, os.fstat(folder).st_uid, -1)
+            finally:
+                os.close(file)
+            os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def is_locked(file: int, patience: float) -> bool:

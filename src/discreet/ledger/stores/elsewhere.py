@@ -18,6 +18,7 @@ from discreet.errors import InvalidArgument, LedgerUnavailable
 from discreet.ledger.stores.checkpoint import Checkpoint, Seen
 
 VARIABLE, OFF = "DISCREET_STATE", "off"
+_MAKE = 'mkdir -p "$1" && : >> "$2"'
 _PATIENCE = 1.0
 """How many seconds to wait for a second checkpoint that nobody chose, and that another process holds."""
 
@@ -52,11 +53,12 @@ class SecondCheckpoint:
 
     def __init__(self, *files: Checkpoint, chosen: bool) -> None:
         self._files, self._chosen = files, chosen
+        self._tried = set[Checkpoint]()
 
     @property
     def path(self) -> Path:
-        """The file."""
-        return self._files[0].path
+        """The file, or where it will be."""
+        return next((file.path for file in self._files if os.path.lexists(file.path)), self._files[0].path)
 
     def read(self) -> Seen | None:
         """What was seen last. None if nothing is known here."""
@@ -86,14 +88,26 @@ class SecondCheckpoint:
         """Record a state that is durable, unless a newer one is recorded. Nobody waits long for it, and it stops nobody
         who did not choose its folder.
         """
+        is_seen = False
         for file in self._files:
             try:
-                if file.owner is None and not file.path.parent.is_dir():  # the first time
-                    file.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                if not os.path.lexists(file.path):  # the first time
+                    if is_seen or file in self._tried:
+                        continue  # root has its own only for a user who can have none
+                    self._make(file)
                 file.advance(seen)
+                is_seen = True
             except (OSError, LedgerUnavailable) as error:
                 if self._chosen:
                     raise self._unusable("What was charged stays charged.") from error
+
+    def _make(self, file: Checkpoint) -> None:
+        """Create the folder of a file, and the file if it is that of another user, which is tried once."""
+        if file.owner is None:
+            file.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        elif not self._chosen:
+            self._tried.add(file)
+            _make_as(file.owner, file.path)
 
     def _unusable(self, effect: str) -> LedgerUnavailable:
         return LedgerUnavailable(
@@ -137,15 +151,34 @@ def _owner_of(place: Path, first: Checkpoint) -> int:
     return 0
 
 
+def _make_as(owner: int, file: Path) -> None:
+    """Let root create an empty file and its folder as another user, who could make links in its own home."""
+    import subprocess
+
+    with suppress(OSError, KeyError, subprocess.SubprocessError):
+        subprocess.run(
+            ["/bin/sh", "-c", _MAKE, "sh", str(file.parent), str(file)],
+            user=owner,
+            group=pwd.getpwuid(owner).pw_gid,
+            extra_groups=[],
+            umask=0o077,
+            cwd="/",
+            env={},
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_PATIENCE,
+        )
+
+
 def _for_owner(own: Path, owner: int) -> list[Checkpoint]:
-    """That of another user, if there is one, and root's own, which root does not create next to that or in its home."""
+    """That of another user, and root's own, which root does not create next to that or in its home."""
     files, home = [], ""
     with suppress(KeyError):  # a number without a home
         home = pwd.getpwuid(owner).pw_dir
     folder = second_folder(home) if home else None
-    if folder is not None and os.path.lexists(folder / own.name):
+    if folder is not None:
         files.append(Checkpoint(folder / own.name, owner=owner, patience=_PATIENCE))
     is_roots = folder is None or os.path.realpath(folder) != os.path.realpath(own.parent)
-    if is_roots and (not files or own.exists()):
+    if is_roots:
         files.append(Checkpoint(own, patience=_PATIENCE))
     return files

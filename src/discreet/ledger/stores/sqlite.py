@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged, LedgerUnavailable
-from discreet.ledger.stores.checkpoint import PATIENCE, Checkpoint
+from discreet.ledger.stores.checkpoint import PATIENCE, Checkpoint, make_file
 from discreet.ledger.stores.store import IN_MEMORY, SCHEMA, Execute, PerProcess, Rows, Statement
 
 _NOT_TEXT = sqlite3.SQLITE_MISMATCH
@@ -83,18 +83,8 @@ class SqliteStore(PerProcess):
         self._made = True
 
     def _make_file(self) -> None:
-        """Create an empty file that only its owner can read, with its directory entry on disk.
-
-        A file that exists is never opened here: closing it would drop all locks of this process on it, also those of
-        its connection. Another process could then remove the log that this one still writes.
-        """
         try:
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-            folder = os.open(self.path.parent, os.O_RDONLY)
-            os.fsync(folder)
-            os.close(folder)
-        except FileExistsError:
-            return
+            make_file(self.path)
         except OSError as error:
             raise InvalidArgument(
                 f"No ledger can be created at {self.shown}: {error.strerror}. Choose another place.",
