@@ -64,6 +64,7 @@ NO_DATA: dict[str, str] = {
     "datasets.Standing.due": _SETTING,
     "datasets.Standing.total": _SETTING,
     "datasets.Prepared.explain": _SETTING,
+    "datasets.Prepared.fingerprint": "a text, and what the plan measures and costs, which are public",
     "datasets.Prepared.epsilon_of": "guarantees that the plan owes, which are public",
     "gateway.Remote*": "what a gateway released, or asks of one",
     "remote": "an address of a gateway, and a token",

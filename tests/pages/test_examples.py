@@ -89,7 +89,7 @@ def test_the_demo_shows_answers_a_refusal_and_the_ledger() -> None:
     assert re.search(r"Asked again: the same answer, receipt \S+, for free", shown)
     assert "passes the limit" in shown
     assert re.search(r"Still fits: ε = 1\.[123]", shown)
-    assert "All 14 entries verify" in shown
+    assert "All 15 entries verify" in shown
 
 
 def test_the_demo_data_is_what_its_policy_declares(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ OPEN: tuple[Callable[[Any], Any], ...] = (
     lambda t: t.sum("x", epsilon=1).value,
     lambda t: t.sum("n", epsilon=1).value / 8,
     lambda t: t.mean("x", epsilon=1).value * SIZE / 2,
-    lambda t: t.variance("x", epsilon=1).value * SIZE / 4,
+    lambda t: t.variance("x", epsilon=9).value * SIZE / 4,
     lambda t: t.histogram("c", choices=["a", "b"], epsilon=1).value,
     lambda t: t.cube(["c"], choices={"c": ["a", "b"]}, epsilon=1).value,
     lambda t: t.count(epsilon=1, where="c = 'a' AND x > 0.3 AND n < 5").value,

@@ -113,6 +113,7 @@ def test_without_the_package_nothing_is_served(tmp_path: Path, monkeypatch: pyte
     made = SimpleNamespace(
         problems=[],
         warnings=[],
+        beginning="",
         settings=SimpleNamespace(answer_after=2),
         running=running_pair,
         addresses=dict,

@@ -28,7 +28,7 @@ from discreet.ledger.stores.store import Execute
 PAUSE = 30 * 60.0
 """A session ends when its token has asked nothing for this many seconds."""
 _DAY = 86_400.0
-_ONE = "gateway-question-limit"
+_ONE = "one question"
 _NOTHING = Fraction(1, 10**9)
 """Less than this is what rounding has left."""
 NEAR = {"session": "in this session", "day": "today", "token": "with this token", "mcp": "in this session over MCP"}
@@ -158,7 +158,7 @@ class _Window(NamedTuple):
         """What is said of an ε that is more than is left. What happened to the budget is said `after` it."""
         rest, limit = Fraction(self.left, LEDGER_UNIT), self.limit or Fraction(0)
         said = f"ε = {shown(epsilon)} exceeds what is left for {self.what}: ε = {shown_left(rest)} of {shown(limit)}."
-        if self.code == _ONE:
+        if self.what == _ONE:
             said = f"ε = {shown(epsilon)} is too much: one question may cost at most ε = {shown(limit)}."
         return f"{said}{after}{self.remedy}"
 
@@ -223,7 +223,7 @@ class _State:
         said, token = self.settings, self.caller.epsilon
         pause = f"A new session begins after {PAUSE / 60:.0f} minutes without a question."
         found = [
-            _Window(said.question_most, 0, "one question", "Ask with a smaller ε.", code=_ONE),
+            _Window(said.question_most, 0, _ONE, "Ask with a smaller ε.", code="gateway-question-limit"),
             _Window(said.day, self.day_spent, "this day", "A new day begins at 0:00 UTC.", code="gateway-day-limit"),
         ]
         if self.caller.token is not None:

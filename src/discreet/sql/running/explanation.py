@@ -269,7 +269,7 @@ def _people_for_error(plan: Plan, groups: int | None) -> dict[str, Any] | None:
         return None
     few, many = (number / (plan.clipping.groups if groups is None else 1) for number in found)
     each = " for each group that is found" if groups is None else " in all groups together" if groups > 1 else ""
-    words = f"mostly unknown (± ?) below {about(few)} people{each}, and mostly known from {about(many)} on"
+    words = f"mostly unknown (± ?) below about {about(few)} people{each}, and mostly known from about {about(many)} on"
     words += ", if values of both signs do not cancel" if may_cancel(plan.clipping) else ""
     return {"unknown_below": math.ceil(few), "known_from": math.ceil(many), "in_words": words}
 
