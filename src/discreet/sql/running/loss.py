@@ -64,7 +64,8 @@ class Loss:
         if not (plain := _plain(self.clipping)) or not self.clip.above:
             return False
         kept = sum(abs(float(self.cells[place].sum())) / self.clip.reached[place] for place in plain)
-        return kept < _needed(self.clipping, self.clip, self.noise, len(self.cells[0]), self.limits())
+        guessed = 0.0 if self.clip.most_lost else self.limits()  # what is measured may be much, and is in the ±
+        return kept < _needed(self.clipping, self.clip, self.noise, len(self.cells[0]), guessed)
 
     def share(self, number: int) -> float:
         """The estimated part of a measure that is lost, over all groups."""
