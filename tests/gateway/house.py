@@ -210,5 +210,5 @@ class Link:
 
 
 def answer_in(reply: Frame) -> dict[str, Any]:
-    """The answer in a reply, without whether it was bought before."""
-    return {name: value for name, value in json.loads(reply.body).items() if name != "replayed"}
+    """The answer in a reply, without whether it was bought before. Empty if the reply is a refusal."""
+    return {name: value for name, value in json.loads(reply.body or b"{}").items() if name != "replayed"}
