@@ -50,6 +50,8 @@ def test_what_is_declared_is_not_told(tmp_path: Path) -> None:
     [line] = told(tmp_path, minutes(9000), **rentals())  # a wide range alone helps nobody
     assert "declare rows_per_person, tightly" in line
     assert not told(tmp_path, minutes(60), **rentals())
+    found = '[tables.visits.columns.minutes]\nbetween = "auto"'
+    assert told(tmp_path, found, visits="rows_per_person = 4", **rentals())  # found for each question, and not declared
     assert not told(tmp_path, minutes(9000), visits="rows_per_person = 4", **rentals())
     heavy = {"pid": np.concatenate([np.arange(900), np.full(300, 7)]), "n": np.ones(1200, int)}
     [line] = told(tmp_path, **heavy)

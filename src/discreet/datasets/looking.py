@@ -11,7 +11,7 @@ from discreet.datasets.connect import open_engine, schema_of
 from discreet.datasets.people import columns_about_people
 from discreet.datasets.policy import Policy
 from discreet.engines.engine import Engine
-from discreet.sql.schema import Column, Schema, Table
+from discreet.sql.schema import Column, Schema, Table, is_auto
 
 FEWEST = 100
 """Of fewer, nobody is one in a hundred."""
@@ -67,12 +67,13 @@ def _long_tails(table: Table, schema: Schema, engine: Engine) -> Iterator[str]:
     if of_rows.words() and not is_bound:
         yield f"  {of_rows.words()} of the rows. {cut}: declare rows_per_person."
     for column in columns_about_people(table, schema):
-        if column.type not in ("integer", "number") or (is_bound and column.between is not None):
+        is_ranged = column.between is not None and not is_auto(column.between)
+        if column.type not in ("integer", "number") or (is_bound and is_ranged):
             continue
         tail = tail_of(table, column, schema, engine)
         words = tail.words("row", "rows") if rows_only else tail.words()
         if words and not (of_rows.words() and tail.of_few < _MORE * of_rows.of_few):
-            open_bounds = {"rows_per_person": is_bound, "its range": column.between is not None}
+            open_bounds = {"rows_per_person": is_bound, "its range": is_ranged}
             wanted = " and ".join(what for what, is_declared in open_bounds.items() if not is_declared)
             yield f"  {column.name}: {words} of its total. {cut}: declare {wanted}, {least}."
 
@@ -109,7 +110,7 @@ def _size(column: Column, engine: Engine) -> str:
     """How large a value is that is a number. What is outside the declared range counts as its end."""
     dialect = engine.dialect
     number = dialect.distance(f"one_row.{dialect.quote(column.name)}", Fraction(0), column.type)
-    if column.between is not None:
+    if column.between is not None and not is_auto(column.between):
         low, high = (dialect.literal(float(end)) for end in column.between)
         size = f"abs(greatest(least({number}, {high}), {low}))"
     else:

@@ -147,6 +147,7 @@ def access(paths: Iterable[str], user: User) -> dict[str, Access]:
             text=True,
             check=True,
             cwd="/",
+            start_new_session=True,  # that user may look into the process, which must not have root's terminal
             **user.given,
         )  # type: ignore[call-overload]
     except (OSError, subprocess.CalledProcessError):

@@ -184,8 +184,8 @@ def errors_passed_on(monkeypatch):
 def types_from_values(monkeypatch):
     real = asking._answered
 
-    def guessed(body, asked, options):
-        found = real(body, asked, options)
+    def guessed(*given):
+        found = real(*given)
         kinds = [
             "int8" if all(float(row[place]).is_integer() for row in found.rows if row[place] is not None) else "float8"
             for place, column in enumerate(found.columns)

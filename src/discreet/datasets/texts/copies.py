@@ -69,7 +69,7 @@ def stale_copies(policy: Policy) -> list[str]:
     found = []
     for name, (original, encoding) in policy.copies.items():
         copy = TextCopy(place=Path(policy.tables[name].source), original=original, encoding=encoding)
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # a name may hold a zero character
             if original.stat().st_mtime_ns > copy.place.stat().st_mtime_ns:
                 found.append(
                     f"{original.name} has changed since {copy.place.name} was copied from it. To use it, copy it "

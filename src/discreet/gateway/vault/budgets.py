@@ -32,6 +32,8 @@ async def with_remains(vault: Vault, caller: Caller, asked: Asked, reply: Frame)
     if LEFT not in header:
         return reply
     text, now = header.pop(LEFT), vault.office.now()
+    if vault.is_ending:  # the books may be closed already, and an answer that was charged must leave
+        return Frame(header, reply.body)
     left = None if text is None else read_guarantee(text)
     standing = await vault.in_books(limits.standing, vault.store, vault.settings, caller, now, asked.agent)
     return Frame({**header, "remains": limits.remains(left, standing)}, reply.body)

@@ -83,7 +83,7 @@ class Checkpoint:
         if not stat.S_ISREG(facts.st_mode):
             raise OSError(errno.EINVAL, "it is no file")
         if self.owner is not None and facts.st_uid != self.owner:
-            is_theirs = not facts.st_size or os.stat(self.path.parent).st_uid == self.owner
+            is_theirs = not facts.st_size or (os.stat(self.path.parent).st_uid == self.owner and _is_one(file))
             if not self._creates or facts.st_uid != 0 or facts.st_nlink != 1 or not is_theirs:
                 raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
             os.fchown(file, self.owner, -1)
@@ -233,6 +233,17 @@ class Turn:
             os.close(self._file)
 
 
+def leads_away(place: Path) -> bool:
+    """Whether a link of a user other than root is on the way to a file, and leads to what is not that user's."""
+    for one in (place, *place.parents):
+        with suppress(OSError):  # nothing is there
+            owner, there = os.lstat(one).st_uid, one.resolve()
+            folder = there if there.is_dir() else there.parent
+            if owner and one.is_symlink() and os.stat(folder).st_uid != owner:
+                return True
+    return False
+
+
 def make_file(path: Path) -> None:
     """Create an empty file that only its owner can read, with its directory entry on disk. Nothing happens to one that
     exists. What root creates belongs to the owner of its folder, whose ledger it is.
@@ -270,6 +281,13 @@ def is_locked(file: int, patience: float) -> bool:
                 return False
         time.sleep(pause)
     raise AssertionError
+
+
+def _is_one(file: int) -> bool:
+    """Whether all of a file is a checkpoint: anything else of root's may have been moved here."""
+    content = os.pread(file, 2 * _SLOT + 1, 0)
+    slots = content[:_SLOT], content[_SLOT:]
+    return len(content) == 2 * _SLOT and all(not one.strip(b"\0") or _read_slot(one) is not None for one in slots)
 
 
 def _slot(seen: Seen) -> bytes:

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import os
 import pwd
+import signal
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from discreet.errors import InvalidArgument, LedgerUnavailable
 from discreet.ledger.stores.checkpoint import Checkpoint, Seen
@@ -152,22 +154,25 @@ def _owner_of(place: Path, first: Checkpoint) -> int:
 
 
 def _make_as(owner: int, file: Path) -> None:
-    """Let root create an empty file and its folder as another user, who could make links in its own home."""
+    """Let root create an empty file and its folder as another user, who could make links in its own home.
+
+    That user may look into the process that does it, and stop it: it has no file and no terminal of root's, and ends
+    with all that it started.
+    """
     import subprocess
 
+    nothing = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    command = ["/bin/sh", "-c", _MAKE, "sh", str(file.parent), str(file)]
     with suppress(OSError, KeyError, subprocess.SubprocessError):
-        subprocess.run(
-            ["/bin/sh", "-c", _MAKE, "sh", str(file.parent), str(file)],
-            user=owner,
-            group=pwd.getpwuid(owner).pw_gid,
-            extra_groups=[],
-            umask=0o077,
-            cwd="/",
-            env={},
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=_PATIENCE,
-        )
+        group = pwd.getpwuid(owner).pw_gid
+        given: dict[str, Any] = {"user": owner, "group": group, "extra_groups": [], "umask": 0o077, **nothing}
+        process = subprocess.Popen(command, cwd="/", env={}, start_new_session=True, **given)
+        try:
+            process.wait(_PATIENCE)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _for_owner(own: Path, owner: int) -> list[Checkpoint]:

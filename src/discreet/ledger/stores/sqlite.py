@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged, LedgerUnavailable
-from discreet.ledger.stores.checkpoint import PATIENCE, Checkpoint, make_file
+from discreet.ledger.stores.checkpoint import PATIENCE, Checkpoint, leads_away, make_file
 from discreet.ledger.stores.store import IN_MEMORY, SCHEMA, Execute, PerProcess, Rows, Statement
 
 _NOT_TEXT = sqlite3.SQLITE_MISMATCH
@@ -40,7 +40,14 @@ class SqliteStore(PerProcess):
             raise InvalidArgument("A path must not contain a zero character. Choose another.", code="ledger-place")
         super().__init__()
         self.in_memory = target == IN_MEMORY
-        self.path = Path(os.path.expanduser(target)).resolve()
+        place = Path(os.path.expanduser(target))
+        self.path = place.resolve()
+        if not self.path.name or (os.geteuid() == 0 and leads_away(place.absolute())):
+            raise InvalidArgument(
+                f"{target} is no place for a database: it is no file, or a link by which another user leads root to "
+                "what is not theirs. Name the file itself.",
+                code="ledger-place",
+            )
         self.shown = target if self.in_memory else str(self.path)
         self._beside = Path(checkpoint).resolve() if checkpoint else self.path.with_name(self.path.name + ".checkpoint")
         self._made = False

@@ -183,7 +183,7 @@ _LAST = -(-OCTAVES // OCTAVES_OF_A_BIN)
 
 def _bins_about(center: int, places: Any) -> Any:
     """The bins of the distances from the center: 0 for those that are equal, negative for those below it."""
-    distances = places_of(_numbers_at(places) - number_at(center))
+    distances = places_of(_numbers_at(places) - _numbers_at(np.array([center])))  # numpy's own number: 0 if equal
     return np.sign(distances) * -(-(np.abs(distances) // PER_OCTAVE) // OCTAVES_OF_A_BIN)
 
 

@@ -117,8 +117,9 @@ class Translator:
 
     def _quotient(self, node: exp.IntDiv) -> Expr:
         """`//`: of integers it is rounded towards 0, and of other numbers it is `/`, as `/` is in PostgreSQL."""
-        whole = all(self(part).type == "integer" for part in (node.this, node.expression))
-        return self._checked(node, "integer_divide" if whole else "divide", node.this, node.expression)
+        args = self(node.this), self(node.expression)
+        whole = all(arg.type == "integer" for arg in args)
+        return self._applied(node, "integer_divide" if whole else "divide", args)
 
     def _check_all_is_read(self, node: exp.Expression) -> None:
         args = node.args.items()
@@ -152,7 +153,10 @@ class Translator:
         self.sql.refuse(node, what, instead, code=code)
 
     def _checked(self, node: exp.Expression, op: str, *parts: exp.Expression, detail: str = "") -> Expr:
-        args = tuple(self(part) for part in parts)
+        return self._applied(node, op, tuple(self(part) for part in parts), detail)
+
+    def _applied(self, node: exp.Expression, op: str, args: tuple[Expr, ...], detail: str = "") -> Expr:
+        """An operation on parts that are translated: once each, or what is nested takes twice as long each time."""
         rule = OPERATIONS[op]
         if len(args) < rule.least or (rule.most is not None and len(args) > rule.most):
             what = f"{op.upper()} has the wrong number of arguments. Write as many as it takes."
@@ -206,8 +210,9 @@ class Translator:
             self.sql.unknown(node, "This date is not in the years 1 to 9999. Write another one.", code="sql-date")
 
     def _between(self, node: exp.Between) -> Expr:
-        low = self._checked(node, "ge", node.this, node.args["low"])
-        return call("and", low, self._checked(node, "le", node.this, node.args["high"]))
+        value, low, high = self(node.this), self(node.args["low"]), self(node.args["high"])
+        both = self._applied(node, "ge", (value, low)), self._applied(node, "le", (value, high))
+        return self._written_out(node, call("and", *both))
 
     def _in(self, node: exp.In) -> Expr:
         if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
@@ -240,7 +245,8 @@ class Translator:
             args += [condition if tested is None else call("eq", tested, condition), self(branch.args["true"])]
         default = node.args.get("default")
         args.append(Const(None, "other") if default is None else self(default))
-        return self._cases(node, tuple(args))
+        found = self._cases(node, tuple(args))
+        return found if tested is None else self._written_out(node, found)
 
     def _cases(self, node: exp.Expression, args: tuple[Expr, ...]) -> Expr:
         if not fits("case", args):
@@ -331,8 +337,9 @@ class Translator:
         return self._written_out(node, bucket(value, float(low), float(high), many))
 
     def _trunc(self, node: exp.Trunc) -> Expr:
-        self._checked(node, "floor", node.this)
-        return self._written_out(node, towards_zero(self(node.this)))
+        value = self(node.this)
+        self._applied(node, "floor", (value,))
+        return self._written_out(node, towards_zero(value))
 
     def _timestamptrunc(self, node: exp.TimestampTrunc) -> Expr:
         unit = node.args["unit"].name.lower()
