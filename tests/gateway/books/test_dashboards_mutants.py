@@ -212,7 +212,7 @@ MUTANTS = {
         dashboard_store, "own_dashboard", "found.author != caller.account", "False", only_authors_change_a_dashboard
     ),
     "tile_tells_what_remains": Bug(
-        dashboard_store, "released", 'content.pop("remaining", None)', "pass", what_remains_is_on_no_tile
+        dashboard_store, "released", "content.pop(name, None)", "pass", what_remains_is_on_no_tile
     ),
     "tile_not_checked": Bug(
         dashboard_store, "Tile", "== self.digest", "is not None", a_changed_answer_is_not_shown
