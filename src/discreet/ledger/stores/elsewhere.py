@@ -169,9 +169,8 @@ def _make_as(owner: int, file: Path) -> None:
         process = subprocess.Popen(command, cwd="/", env={}, start_new_session=True, **given)
         try:
             process.wait(_PATIENCE)
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
