@@ -92,8 +92,15 @@ def shortened(text: str, path: Path, public: set[str]) -> str:
 
 def with_tabs(text: str) -> str:
     """The same module, indented by tabs. Lines that begin within a text are left as they are."""
-    spans = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant | ast.JoinedStr)]
-    inside = {row for node in spans for row in range(node.lineno + 1, (node.end_lineno or 0) + 1)}
+    inside: set[int] = set()
+    begun: list[int] = []
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        kind = tokenize.tok_name[token.type]  # Python 3.12 and newer read the parts of an f-string
+        if kind == "FSTRING_START":
+            begun.append(token.start[0])
+        if kind in ("STRING", "FSTRING_END"):
+            first = begun.pop() if kind == "FSTRING_END" else token.start[0]
+            inside |= set(range(first + 1, token.end[0] + 1))
     lines = text.split("\n")
     for row, line in enumerate(lines, 1):
         if row not in inside:
