@@ -73,7 +73,7 @@ def mistyped(policy: Policy) -> str | None:
 
 
 def _entries(place: Path) -> int:
-    """How many entries a file has. 0 if it is no ledger, or cannot be read."""
+    """How many entries a file has. 0 if it is not a ledger, or cannot be read."""
     with suppress(DiscreetError, OSError), closing(open_store(place, None)) as store:
         if store.exists():
             with store.transaction(write=False) as execute:

@@ -21,7 +21,7 @@ TYPES: dict[str, str] = {
 FACTS = b"discreet"
 """The key in the metadata of an Arrow schema under which everything but the rows is kept, as JSON."""
 LONGEST_BESIDE = 3000
-"""Characters of what is said beside CSV."""
+"""Characters of the header of CSV."""
 MORE_NOTES = "There are more notes. They are in the JSON of this answer, which is free."
 _IN_ROWS = ("rows", "errors", "low", "high")
 

@@ -239,7 +239,7 @@ class Supervisor:
         with contextlib.ExitStack() as stack:
             stack.enter_context(hearing(self._signals))
             folder = stack.enter_context(own_folder())
-            self._locks = self._only_gateway()  # before the ports: the same policy twice is no matter of ports
+            self._locks = self._only_gateway()  # before the ports, which are taken if the same policy is served twice
             for lock in self._locks:
                 stack.callback(os.close, lock)
             sockets = listen(self.settings) if sockets is None else sockets

@@ -157,9 +157,11 @@ class _Window(NamedTuple):
     def exceeded_by(self, epsilon: Fraction, after: str = " ") -> str:
         """What is said of an ε that is more than is left. What happened to the budget is said `after` it."""
         rest, limit = Fraction(self.left, LEDGER_UNIT), self.limit or Fraction(0)
-        said = f"ε = {shown(epsilon)} exceeds what is left for {self.what}: ε = {shown_left(rest)} of {shown(limit)}."
+        said = (
+            f"ε = {shown(epsilon)} exceeds what is left for {self.what}: ε = {shown_left(rest)} of {shown_left(limit)}."
+        )
         if self.what == _ONE:
-            said = f"ε = {shown(epsilon)} is too much: one question may cost at most ε = {shown(limit)}."
+            said = f"ε = {shown(epsilon)} is too much: one question may cost at most ε = {shown_left(limit)}."
         return f"{said}{after}{self.remedy}"
 
     def refusal(self, epsilon: Fraction) -> BudgetExhausted:

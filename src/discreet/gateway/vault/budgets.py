@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 async def with_remains(vault: Vault, caller: Caller, asked: Asked, reply: Frame) -> Frame:
     """An answer that was just charged, with what remains and which limit is nearest. That is said next to it, not in
-    it: the bytes of an answer stay the same when it is asked for again.
+    it: asked for again, an answer is the same, and says that it was bought before.
     """
     header = dict(reply.header)
     if LEFT not in header:
